@@ -1,0 +1,86 @@
+# `make` alone says what each target is for. Every target sets up what it needs by itself.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON := .venv/bin/python
+WORKERS ?= 2
+PYTEST := $(PYTHON) -m pytest -n $(WORKERS)
+PIP := $(PYTHON) -m pip --disable-pip-version-check
+COMPILE := $(PYTHON) -m uv pip compile --quiet --universal --python-version 3.12 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+UNIT := $(wildcard tests/unit tests/codegen tests/typing tests/golden)
+FAST := $(wildcard tests/unit tests/codegen)
+
+PYTHON_READY := .venv/.psych-ready
+NODE_READY := node_modules/.psych-ready
+
+.PHONY: help setup demo generate check-generated check-published lint \
+	test test-fast test-unit test-functional test-e2e lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(PYTHON_READY) ## make .venv with the locked dependencies and this project, once
+
+demo: $(PYTHON_READY) ## run an agent, kill its worker, let another finish, show the report
+	$(PYTHON) docs/examples/demo.py
+
+generate: $(PYTHON_READY) ## write generated/ from schema/
+	$(PYTHON) -m codegen
+
+check-generated: $(PYTHON_READY) ## fail if generated/ is not what schema/ gives
+	tools/check_generated $(PYTHON) -m codegen
+
+check-published: $(PYTHON_READY) $(NODE_READY) ## check the published schemas with ajv and tsc
+	node tools/check_published.mjs
+
+lint: $(PYTHON_READY) $(NODE_READY) ## ruff, mypy, import rules, schema rules, drift, published schemas
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+	$(PYTHON) -m codegen --lint
+	$(MAKE) --no-print-directory check-generated
+	$(MAKE) --no-print-directory check-published
+
+test: $(PYTHON_READY) $(NODE_READY) ## run every test (WORKERS=n processes, 2 unless told)
+	$(PYTEST) $(UNIT) tests/functional tests/e2e
+
+test-fast: $(PYTHON_READY) ## the tests to run while editing: under a minute
+	$(PYTEST) $(FAST)
+
+test-unit: $(PYTHON_READY) ## unit tests, and those of the generator, typing and golden files
+	$(PYTEST) $(UNIT)
+
+test-functional: $(PYTHON_READY) $(NODE_READY) ## real stores and servers on loopback
+	$(PYTEST) tests/functional
+
+test-e2e: $(PYTHON_READY) $(NODE_READY) ## whole programs: workers killed, the command line
+	$(PYTEST) tests/e2e
+
+lock: $(PYTHON_READY) ## bring requirements/ and package-lock.json up to date
+	tools/need_node
+	$(COMPILE) pyproject.toml --group dev --all-extras --upgrade --output-file requirements/dev.txt
+	npm install --package-lock-only
+	$(PYTHON) tools/strip_npm_lock.py package-lock.json
+
+clean: ## remove what the other targets made
+	rm -rf .venv node_modules build dist .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PYTHON_READY): requirements/dev.txt pyproject.toml
+	@test -x $(PYTHON) && $(PYTHON) -m pip --version >/dev/null 2>&1 || { \
+		python=$$(tools/find_python) && echo "making .venv with $$python" && \
+		"$$python" -m venv --clear .venv; }
+	$(PIP) install --quiet --require-hashes --no-deps --requirement requirements/dev.txt
+	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(NODE_READY): package-lock.json package.json .npmrc
+	@tools/need_node
+	npm ci --no-progress
+	@touch $@

@@ -1,0 +1,1 @@
+"""Turns schema/ into everything that is derived from it."""

@@ -1,0 +1,260 @@
+"""The writing half of the API: publish, dispatch, interrupt. Reading is in `_reads`."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from psych_schema.common import Scope
+from psych_schema.receipt import Receipt
+from psych_schema.record import AbortRequested as AbortRequestedRecord
+from psych_schema.record import Record, ThreadRef
+from psych_schema.spec import Spec
+from psych_schema.store import KeyRow, RunRow
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from psych_runtime._system import System
+from psych_runtime.core.canonical import canonical_text, spec_hash
+from psych_runtime.core.codec import sha256
+from psych_runtime.core.validation import check_spec, read_spec
+from psych_runtime.errors import (
+    IdempotencyConflict,
+    InvalidPayload,
+    InvalidSpec,
+    NotThreadTail,
+    RunNotFound,
+    VersionNotFound,
+)
+from psych_runtime.ports.answers import Committed, KeyTaken
+from psych_runtime.ports.store import Admit, Change, HeaderChange, Store, Unit
+from psych_runtime.runtime.admission import admit, check_input, run_admitted
+from psych_runtime.runtime.commit import commit_surely
+from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outside
+from psych_runtime.runtime.runtime import Runtime
+from psych_runtime.tools.registry import ToolRegistry
+from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
+
+__all__ = ["Dispatched", "Version", "dispatch", "interrupt", "publish"]
+
+
+class Version(NamedTuple):
+    """A published Spec; `unchecked` says in words what publishing could not check (PUB-2)."""
+
+    hash: str
+    spec: Spec
+    unchecked: tuple[str, ...] = ()
+
+
+class Dispatched(NamedTuple):
+    """An admitted Run; not `created` when the idempotency key had admitted it before."""
+
+    run_id: str
+    created: bool
+
+
+async def publish(
+    store: Store,
+    spec: Spec | Mapping[str, object] | str,
+    *,
+    scope: Scope,
+    check: Runtime | ToolRegistry | None = None,
+) -> Version:
+    """Store `spec` as an immutable Version of the tenant; the same Spec is the same Version.
+
+    Args:
+        spec: a Spec, or one as a mapping or JSON text; `load_spec` reads files.
+        check: what Runs will be executed with; without it names cannot be checked.
+
+    Raises:
+        InvalidSpec: everything that is wrong with it, at once (SPEC-4, PUB-1).
+        StoreUnavailable: it may or may not be stored; publish again.
+    """
+    read = read_spec(spec)
+    registry = check.registry if isinstance(check, Runtime) else check
+    checked = check_spec(
+        read,
+        tools=None if registry is None else registry.names(),
+        models=check.models() if isinstance(check, Runtime) else None,
+        reserved=RESERVED_TOOL_NAMES,
+    )
+    if checked.issues:
+        raise InvalidSpec(checked.issues)
+    hash = spec_hash(read)
+    await store.put_version(scope.tenant, hash, canonical_text(read))
+    return Version(hash, read, tuple(checked.unchecked))
+
+
+async def dispatch(
+    store: Store,
+    version: Version | str,
+    *,
+    scope: Scope,
+    input: JsonValue = None,
+    idempotency_key: str | None = None,
+    deadline_seconds: float | None = None,
+    continues: str | None = None,
+    priority: int = 0,
+    deltas: bool = False,
+    breakpoints: Sequence[str] = (),
+    system: System | None = None,
+) -> Dispatched:
+    """Admit a Run of `version`; return once it is stored. A worker does the work (ADM-3).
+
+    Args:
+        version: a published Version, or its hash.
+        input: `{"message": text}` or any JSON value of at most 256 KiB.
+        idempotency_key: one per tenant; the same request again gives the first Run.
+        deadline_seconds: from admission, suspensions not counted; None is the Spec's limit.
+        continues: the settled Run at the end of a thread that this one goes on with.
+        priority: 0 to 9; higher is claimed first, within the tenant.
+        deltas: whether pieces of the model's stream are recorded, for readers.
+
+    Raises:
+        VersionNotFound: publish it first, in this tenant.
+        IdempotencyConflict: the key admitted another request; `run_id` says which.
+        NotThreadTail: `continues` is not the settled tail of its thread.
+        PayloadTooLarge, InvalidPayload: the input; nothing was written.
+        StoreUnavailable: it may or may not be admitted; repeat with the same key.
+    """
+    system = System() if system is None else system
+    check_input(input)
+    _check_options(idempotency_key, deadline_seconds, priority)
+    hash = version if isinstance(version, str) else version.hash
+    document = await store.version(scope.tenant, hash)
+    if document is None:
+        raise VersionNotFound(version=hash)
+    if deadline_seconds is None:
+        spec = version.spec if isinstance(version, Version) else read_spec(document)
+        deadline_seconds = spec.limits.deadline_seconds
+    digest = _digest(
+        hash, scope.model_dump(), input, deadline_seconds, continues, priority, deltas, breakpoints
+    )
+    if idempotency_key is not None:
+        known = await store.key(scope.tenant, "", idempotency_key)
+        if known is not None:
+            return _known(idempotency_key, known.digest, known.receipt, digest)
+    tail = None if continues is None else await _settled_tail(store, scope.tenant, continues)
+    record = run_admitted(
+        system,
+        version=hash,
+        scope=scope,
+        input=input,
+        thread=None if tail is None else _after(tail),
+        deadline_seconds=deadline_seconds,
+        priority=priority,
+        deltas=deltas,
+        key=idempotency_key,
+        breakpoints=breakpoints,
+    )
+    commit_id = system.new_id("com")
+    admission = admit(record, commit_id=commit_id, system=system)
+    keys = () if idempotency_key is None else (_key_row(admission, idempotency_key, digest),)
+    unit = Unit(commit_id, scope.tenant, (admission, *_reference(tail)), keys)
+    [answer] = await commit_surely(store, [unit], system=system, patience_seconds=PATIENCE_SECONDS)
+    match answer:
+        case Committed():
+            return Dispatched(record.run_id, True)
+        case KeyTaken():
+            return _known(answer.key, answer.digest, answer.receipt, digest)
+        case _ if tail is not None:
+            await _settled_tail(store, scope.tenant, tail.run_id)
+            raise NotThreadTail(run_id=tail.run_id, tail=tail.run_id, state="changed meanwhile")
+        case _:
+            raise RunNotFound(run_id=record.run_id)
+
+
+async def interrupt(
+    store: Store,
+    run_id: str,
+    *,
+    scope: Scope,
+    reason: str | None = None,
+    by: str | None = None,
+    force: bool = False,
+    key: str | None = None,
+    system: System | None = None,
+) -> Receipt:
+    """Ask a Run to stop; return once that is in its log. Its attempt stops within a second.
+
+    Args:
+        force: give up what cannot be interrupted, too; after 2 s its outcome is unknown.
+        key: the same request again gives the same receipt, also after the Run has settled.
+
+    Raises:
+        RunSettled: it has ended already.
+        AbortRequested: it is stopping already, and `force` adds nothing.
+        IdempotencyConflict: the key belongs to another request.
+        StoreUnavailable: it may or may not be in the log; repeat with the same key.
+    """
+    system = System() if system is None else system
+    if reason is not None:
+        check_input(reason, what="reason")
+
+    def make(header: RunRow) -> Record:
+        return AbortRequestedRecord(
+            run_id=header.run_id,
+            id=system.new_id("rec"),
+            at=system.now(),
+            by=by,
+            reason=reason,
+            force=force,
+            key=key,
+        )
+
+    digest = _digest("interrupt", reason, by, force)
+    return await write_outside(store, Request(scope.tenant, run_id, key, digest), make, system=system)
+
+
+def _check_options(key: str | None, deadline_seconds: float | None, priority: int) -> None:
+    if key is not None and (not 1 <= len(key) <= 256 or key.startswith("next:")):
+        problem = "an idempotency key has 1 to 256 characters and does not begin with 'next:'"
+        raise InvalidPayload(what="idempotency_key", problem=problem)
+    if deadline_seconds is not None and not 0 < deadline_seconds < 1e9:
+        problem = "a deadline is more than 0 and less than 1e9 seconds"
+        raise InvalidPayload(what="deadline_seconds", problem=problem)
+    if not 0 <= priority <= 9:
+        raise InvalidPayload(what="priority", problem="a priority is 0 to 9")
+
+
+def _digest(*parts: object) -> str:
+    """Return what tells a request from another one."""
+    return sha256(to_json(parts, inf_nan_mode="strings").decode())
+
+
+def _known(key: str, digest: str, receipt: str, wanted: str) -> Dispatched:
+    run_id = Receipt.model_validate_json(receipt).run_id
+    if digest != wanted:
+        raise IdempotencyConflict(key=key, run_id=run_id)
+    return Dispatched(run_id, False)
+
+
+def _key_row(admission: Admit, key: str, digest: str) -> KeyRow:
+    header = admission.header
+    receipt = Receipt(run_id=header.run_id, seq=1, head_hash=header.head_hash)
+    return KeyRow(
+        tenant=header.tenant,
+        run_id="",
+        key=key,
+        digest=digest,
+        receipt=receipt.model_dump_json(),
+    )
+
+
+async def _settled_tail(store: Store, tenant: str, run_id: str) -> RunRow:
+    """Return the header of the thread's tail, which must be `run_id` and settled (R-18)."""
+    header = await store.header(tenant, run_id)
+    tail = await store.tail(tenant, header.thread)
+    if tail is None or tail.run_id != run_id or tail.state != "settled":
+        found = header if tail is None else tail
+        raise NotThreadTail(run_id=run_id, tail=found.run_id, state=found.state)
+    return tail
+
+
+def _after(tail: RunRow) -> ThreadRef:
+    return ThreadRef(id=tail.thread, position=tail.position + 1, previous=tail.run_id)
+
+
+def _reference(tail: RunRow | None) -> tuple[Change, ...]:
+    """Return the change that keeps a predecessor from being purged."""
+    if tail is None:
+        return ()
+    return (Change(tail.run_id, tail.head, None, (), HeaderChange(referenced=True)),)

@@ -1,0 +1,253 @@
+"""Rows and records: what is stored, and how it is read back (R-11).
+
+The body is stored as text and never changes; the content beside it can be erased. Text of a
+record = body without its last brace, then the content as its last member.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import Final, NamedTuple
+
+from psych_schema.base import format_instant, parse_instant
+from psych_schema.record import Record
+from psych_schema.store import RecordRow
+from psych_schema.transitions import TRANSITIONS
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+
+from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
+from psych_runtime.ports.store import Sealed
+
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "SCHEMA_VERSION",
+    "Entry",
+    "Outline",
+    "Position",
+    "content_fits",
+    "content_text",
+    "decode",
+    "is_erased",
+    "outline",
+    "outline_commit",
+    "parse_record",
+    "record_text",
+    "seal",
+    "sha256",
+]
+
+SCHEMA_VERSION: Final = 1
+"""The minor version of the record schema that this build writes and reads."""
+
+MAX_CONTENT_BYTES: Final = 256 * 1024
+"""What one record's content may have in the log (LOG-5)."""
+
+_ENVELOPE: Final = frozenset(
+    {"v", "run_id", "seq", "at", "type", "id", "commit", "epoch", "prev", "content_digest"}
+)
+_OUTSIDE_THE_BODY: Final = {
+    kind: set(_ENVELOPE | ({row.content} if row.content else set()))
+    for kind, row in TRANSITIONS.items()
+}
+
+
+class Entry(NamedTuple):
+    """A committed record with the hash of its stored body."""
+
+    record: Record
+    hash: str
+
+
+class Outline(NamedTuple):
+    """What every version of the schema says of a record."""
+
+    position: "Position"
+    epoch: int
+    needs_version: int
+
+
+class Position(NamedTuple):
+    """The head of a log: where the next record goes."""
+
+    seq: int = 0
+    hash: str | None = None
+    at: datetime | None = None
+
+
+@cache
+def _records() -> TypeAdapter[Record]:
+    """Return the reader of records; strictness has to be said again for deferred models."""
+    return TypeAdapter(Record, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def sha256(text: str) -> str:
+    """Return the lower-case hexadecimal SHA-256 of `text` in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def content_text(record: Record) -> str | None:
+    """Return the content as it is stored, None for a record without one.
+
+    Raises InvalidPayload for text that is not Unicode (a lone surrogate).
+    """
+    name = TRANSITIONS[record.type].content
+    value: object = getattr(record, name) if name else None
+    if value is None:
+        return None
+    try:
+        if isinstance(value, BaseModel):
+            return value.model_dump_json()
+        return to_json(value, inf_nan_mode="strings").decode()
+    except (ValueError, RecursionError) as error:
+        raise InvalidPayload(what=f"{name} of {record.type}", problem=str(error)) from error
+
+
+def seal(
+    drafts: Iterable[Record],
+    head: Position,
+    *,
+    tenant: str,
+    epoch: int,
+    commit_id: str,
+    salts: Iterable[str],
+) -> list[Sealed]:
+    """Put drafts at the positions after `head`: seq, prev, digests, and `at` raised (R-14).
+
+    `salts` gives a fresh one for each content; the first record always takes one, since the
+    salt of seq 1 is the Run's.
+    """
+    sealed: list[Sealed] = []
+    fresh = iter(salts)
+    for draft in drafts:
+        one = _seal(draft, head, tenant=tenant, epoch=epoch, commit_id=commit_id, salts=fresh)
+        head = Position(one.record.seq, one.hash, one.record.at)
+        sealed.append(one)
+    return sealed
+
+
+def _seal(
+    draft: Record, head: Position, *, tenant: str, epoch: int, commit_id: str, salts: Iterable[str]
+) -> Sealed:
+    content = content_text(draft)
+    seq = head.seq + 1
+    salt = next(iter(salts)) if content is not None or seq == 1 else None
+    digest = None if content is None else sha256((salt or "") + content)
+    at = draft.at if head.at is None or draft.at > head.at else head.at
+    name = TRANSITIONS[draft.type].content
+    parts = [
+        f'{{"v":{draft.v},"run_id":"{draft.run_id}","seq":{seq},"at":"{format_instant(at)}",'
+        f'"type":"{draft.type}","id":"{draft.id}","commit":"{commit_id}","epoch":{epoch}'
+    ]
+    if head.hash is not None:
+        parts.append(f',"prev":"{head.hash}"')
+    if digest is not None:
+        parts.append(f',"content_digest":"{digest}"')
+    rest = draft.model_dump_json(exclude=_OUTSIDE_THE_BODY[draft.type], exclude_none=True)
+    parts.append("}" if rest == "{}" else "," + rest[1:])
+    body = "".join(parts)
+    place: dict[str, object] = {
+        "seq": seq,
+        "at": at,
+        "commit": commit_id,
+        "epoch": epoch,
+        "prev": head.hash,
+        "content_digest": digest,
+    }
+    record: Record = draft.model_copy(update=place)
+    row = RecordRow(
+        run_id=draft.run_id,
+        seq=seq,
+        tenant=tenant,
+        type=draft.type,
+        body=body,
+        content=content if name else None,
+        salt=salt,
+    )
+    return Sealed(row, record, sha256(body))
+
+
+def record_text(row: RecordRow) -> str:
+    """Return the JSON text of a stored record, its content spliced in."""
+    name = TRANSITIONS[row.type].content if row.type in TRANSITIONS else None
+    if row.content is None or name is None:
+        return row.body
+    return f'{row.body[:-1]},"{name}":{row.content}}}'
+
+
+def decode(row: RecordRow) -> Entry:
+    """Return the record of `row`.
+
+    Raises NewerRecord for what a newer build wrote, CorruptLog for what nobody writes.
+    """
+    if row.type not in TRANSITIONS:
+        raise NewerRecord(
+            run_id=row.run_id, seq=row.seq, type=row.type, needs_version=outline(row).needs_version
+        )
+    try:
+        record = _records().validate_json(record_text(row))
+    except ValidationError as error:
+        if (version := outline(row).needs_version) > SCHEMA_VERSION:
+            raise NewerRecord(
+                run_id=row.run_id, seq=row.seq, type=row.type, needs_version=version
+            ) from error
+        raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
+    if (record.run_id, record.seq, record.type) != (row.run_id, row.seq, row.type):
+        raise CorruptLog(reason="row_differs", run_id=row.run_id, seq=row.seq)
+    if row.content is not None and record.content_digest is None:
+        raise CorruptLog(reason="content_without_digest", run_id=row.run_id, seq=row.seq)
+    return Entry(record, sha256(row.body))
+
+
+def outline(row: RecordRow) -> Outline:
+    """Return what every version of the schema says of a record. Raises CorruptLog.
+
+    Enough to write behind a record that this build cannot read (R-16).
+    """
+    try:
+        body = from_json(row.body)
+        version, epoch, at = body["v"], body["epoch"], parse_instant(body["at"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
+    if not (isinstance(version, int) and isinstance(epoch, int)):
+        raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq)
+    needed = max(version, SCHEMA_VERSION + (row.type not in TRANSITIONS))
+    return Outline(Position(row.seq, sha256(row.body), at), epoch, needed)
+
+
+def outline_commit(row: RecordRow) -> str:
+    """Return the id of the unit that wrote a record; "" when the body names none."""
+    try:
+        body = from_json(row.body)
+    except ValueError:
+        return ""
+    commit = body.get("commit") if isinstance(body, dict) else None
+    return commit if isinstance(commit, str) else ""
+
+
+def parse_record(text: str | bytes) -> Record:
+    """Return the record that JSON text says, as `psych log --json` prints it.
+
+    Raises InvalidPayload when it is none.
+    """
+    try:
+        return _records().validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = "/".join(str(part) for part in first["loc"])
+        raise InvalidPayload(what="record", problem=f"{where}: {first['msg']}") from None
+
+
+def is_erased(record: Record) -> bool:
+    """Tell whether the record had a content that is gone."""
+    name = TRANSITIONS[record.type].content
+    return name is not None and record.content_digest is not None and getattr(record, name) is None
+
+
+def content_fits(row: RecordRow) -> bool:
+    """Tell whether the content is the one that the body's digest names; erased fits."""
+    if row.content is None:
+        return True
+    body = from_json(row.body)
+    return bool(body.get("content_digest") == sha256((row.salt or "") + row.content))

@@ -1,0 +1,147 @@
+"""The conversation of a Run: what the model is shown, built record by record (MOD-8).
+
+Messages are only appended, except by a compaction; tool answers stand in the order asked,
+whenever they came.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
+from psych_schema.record import (
+    AdvisoryAdded,
+    ContextCompacted,
+    ModelCompleted,
+    QueueConsumed,
+    QueueEnqueued,
+    Record,
+    RunAdmitted,
+    ToolCompleted,
+    ToolRefused,
+)
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from psych_runtime.core.codec import is_erased
+from psych_runtime.errors import ContentErased
+
+__all__ = ["Conversation", "input_parts"]
+
+
+@cache
+def _parts() -> TypeAdapter[list[Part]]:
+    return TypeAdapter(list[Part], config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def input_parts(value: JsonValue) -> tuple[Part, ...]:
+    """Return a Run's input as parts: `{"message": text or parts}`, anything else as JSON text."""
+    if isinstance(value, dict) and set(value) == {"message"}:
+        message = value["message"]
+        if isinstance(message, str):
+            return (TextPart(text=message),)
+        if isinstance(message, list):
+            try:
+                return tuple(_parts().validate_json(to_json(message)))
+            except ValidationError:
+                return (TextPart(text=to_json(value).decode()),)
+    return (TextPart(text=to_json(value).decode()),)
+
+
+class Conversation:
+    """What was said, in the model's order.
+
+    `last` is the id of the last record that is part of it, `base` of the last compaction. A
+    Run that continues a thread starts from its predecessor's messages.
+    """
+
+    __slots__ = ("_answered", "_calls", "_entries", "_ids", "_slots", "base", "last", "messages")
+
+    def __init__(self, before: Sequence[Message] = ()) -> None:
+        self.messages: list[Message | None] = list(before)  # None: a call without an answer yet
+        self.last = ""
+        self.base: str | None = None
+        self._ids: list[str] = [""] * len(self.messages)
+        self._slots: dict[str, int] = {}
+        self._calls: dict[str, ModelCompleted] = {}
+        self._entries: dict[str, UserMessage] = {}
+
+    def add(self, record: Record) -> None:
+        """Take one record. Raises ContentErased when its words are gone."""
+        if is_erased(record):
+            raise ContentErased(run_id=record.run_id)
+        match record:
+            case RunAdmitted():
+                self.last = record.id
+                if record.input is not None:
+                    self._put(record, UserMessage(parts=input_parts(record.input)))
+            case QueueEnqueued() if record.message is not None:
+                self._entries[record.entry_id] = record.message
+            case QueueConsumed():
+                for entry in record.entries:
+                    self._put(record, self._entries.pop(entry))
+            case AdvisoryAdded():
+                self._put(record, UserMessage(parts=(TextPart(text=record.message or ""),)))
+            case ModelCompleted() if record.turn is not None:
+                self._answer(record)
+            case ToolCompleted() | ToolRefused() if record.call_id in self._slots:
+                self._result(record)
+            case ContextCompacted() if record.summary is not None:
+                self._compact(record, record.summary)
+            case _:
+                return
+
+    def entry(self, entry_id: str) -> UserMessage | None:
+        """Return the message of an entry that is still queued."""
+        return self._entries.get(entry_id)
+
+    def asked(self, call_id: str) -> ModelCompleted:
+        """Return the record that asked for a call."""
+        return self._calls[call_id]
+
+    def complete(self) -> tuple[Message, ...]:
+        """Return the messages, every call answered. ValueError when one is not."""
+        messages = tuple(m for m in self.messages if m is not None)
+        if len(messages) != len(self.messages):
+            raise ValueError("a tool call has no answer yet")
+        return messages
+
+    def settled(self) -> tuple[Message, ...]:
+        """Return the messages of a Run that has ended: calls and answers in pairs."""
+        return tuple(m for m in self.messages if m is not None)
+
+    def _put(self, record: Record, message: Message) -> None:
+        self.messages.append(message)
+        self._ids.append(record.id)
+        self.last = record.id
+
+    def _answer(self, record: ModelCompleted) -> None:
+        parts = record.said.parts if record.said else ()
+        calls = record.said.calls if record.said else ()
+        self._put(record, AssistantMessage(parts=parts, calls=calls))
+        for call in record.calls:
+            self._slots[call] = len(self.messages)
+            self._calls[call] = record
+            self.messages.append(None)
+            self._ids.append("")
+
+    def _result(self, record: ToolCompleted | ToolRefused) -> None:
+        slot = self._slots.pop(record.call_id)
+        if isinstance(record, ToolRefused):
+            parts: tuple[Part, ...] = (TextPart(text=record.message or record.code),)
+            failed = True
+        else:
+            result = record.result
+            parts = result.parts if result else ()
+            if result and result.message is not None:
+                parts = (*parts, TextPart(text=result.message))
+            failed = record.outcome != "ok"
+        self.messages[slot] = ToolMessage(call_id=record.call_id, parts=parts, failed=failed)
+        self._ids[slot] = record.id
+        self.last = record.id
+
+    def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
+        cut = max(i for i, one in enumerate(self._ids) if one == record.upto) + 1
+        self.messages[:cut] = [summary]
+        self._ids[:cut] = [record.id]
+        self._slots = {call: slot - cut + 1 for call, slot in self._slots.items()}
+        self.base = record.id

@@ -1,0 +1,132 @@
+"""The header beside the log: what each record changes in it (protocol.md, section 3).
+
+It changes only in the commit of the record that explains the change, and `open` names the
+record that last moved each object that an outside writer may name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from psych_schema.record import (
+    AbortRequested,
+    AttemptEnded,
+    AttemptStarted,
+    Record,
+    RunSettled,
+    RunSuspended,
+)
+from psych_schema.store import RunRow
+from psych_schema.transitions import ObjectKind
+
+from psych_runtime.core.fold import Changes, Object, RunState
+from psych_runtime.ports.store import REMAINING, UNSET, After, HeaderChange
+
+__all__ = ["OPEN_PHASES", "claim_change", "header_change", "state_from_header", "wake_change"]
+
+OPEN_PHASES: Final[Mapping[ObjectKind, tuple[str, ...]]] = {
+    "approval": ("open", "granted"),
+    "wait": ("open",),
+    "entry": ("queued",),
+    "event": ("kept",),
+    "child": ("live",),
+}
+"""Objects that a header names as open, and in which phases."""
+
+_LONGEST_PAUSE_SECONDS: Final = 60.0  # after an attempt that ended with an error
+
+_PREFIXES: Final[Mapping[str, tuple[ObjectKind, str]]] = {
+    "apr_": ("approval", "open"),
+    "wait_": ("wait", "open"),
+    "ent_": ("entry", "queued"),
+    "evt_": ("event", "kept"),
+    "run_": ("child", "live"),
+}
+
+
+def header_change(
+    written: Iterable[tuple[Record, Changes]], *, first_seq: int, crashes: int
+) -> HeaderChange:
+    """Return what an attempt's records change; `crashes` is the header's count before."""
+    change = HeaderChange()
+    opened: dict[str, int] = {}
+    closed: dict[str, None] = {}
+    for seq, (record, changes) in enumerate(written, first_seq):
+        change = _of_record(change, record, crashes)
+        for kind, key, new in changes:
+            if kind not in OPEN_PHASES:
+                continue
+            if new.phase in OPEN_PHASES[kind]:
+                opened[key] = seq
+                closed.pop(key, None)
+            else:
+                opened.pop(key, None)
+                closed[key] = None
+    return replace(change, opened=opened, closed=tuple(closed))
+
+
+def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChange:
+    match record:
+        case AttemptStarted():
+            return replace(change, state="running", worker=record.worker, crashes=record.crashes)
+        case AttemptEnded():
+            change = replace(change, state="ready", worker=None, crashes=0)
+            if record.reason == "error":
+                pause = After(min(_LONGEST_PAUSE_SECONDS, 2.0**crashes))
+                return replace(change, crashes=crashes + 1, wake_at=pause)
+            return change
+        case RunSuspended():
+            change = replace(
+                change, state="suspended", worker=None, crashes=0, wake_at=record.wake_at
+            )
+            if record.waits:
+                return replace(change, deadline_at=None, remaining_seconds=REMAINING)
+            return change
+        case RunSettled():
+            change = replace(change, state="settled", worker=None, crashes=0, wake_at=None)
+            referenced = True if record.next_run is not None else UNSET
+            return replace(
+                change, deadline_at=None, remaining_seconds=None, referenced=referenced
+            )
+        case AbortRequested():
+            return replace(change, abort="forced" if record.force else "requested")
+        case _:
+            return change
+
+
+def wake_change(change: HeaderChange, header: RunRow) -> HeaderChange:
+    """Return `change` by an outside record: a suspended Run becomes ready, its clock runs on."""
+    if header.state != "suspended":
+        return change
+    return _resume(replace(change, state="ready", wake_at=None), header)
+
+
+def claim_change(header: RunRow, *, worker: str, crashes: int) -> HeaderChange:
+    """Return what a claim changes: held by `worker` under the next epoch, its clock runs on."""
+    change = HeaderChange(
+        state="running", worker=worker, epoch=header.epoch + 1, crashes=crashes, wake_at=None
+    )
+    return _resume(change, header)
+
+
+def _resume(change: HeaderChange, header: RunRow) -> HeaderChange:
+    if header.remaining_seconds is None:
+        return change
+    deadline = After(header.remaining_seconds)
+    return replace(change, deadline_at=deadline, remaining_seconds=None)
+
+
+def state_from_header(header: RunRow) -> RunState:
+    """Return a state that judges outside records as the whole log would (R-20).
+
+    Objects that `open` does not name are in phase none: a record that names one is refused.
+    """
+    state = RunState(epoch=header.epoch)
+    state.objects["run", ""] = Object(header.state)
+    state.objects["abort", ""] = Object(header.abort or "none")
+    for key in header.open:
+        kind, phase = _PREFIXES[key[: key.index("_") + 1]]
+        state.objects[kind, key] = Object(phase)
+        state.live.setdefault((kind, phase), {})[key] = None
+    return state
+

@@ -1,0 +1,179 @@
+"""Reads Specs, and checks them before they are published: everything wrong at once (SPEC-4, PUB-1).
+
+Whatever was given becomes plain JSON, is judged by the generated models, and comes back as the
+Spec that its canonical text says.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from psych_schema.sets import SETS
+from psych_schema.spec import Spec
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from psych_runtime.core._json_text import read_json_text
+from psych_runtime.core._locate import Document, pointer_of
+from psych_runtime.core._messages import issue_of
+from psych_runtime.core._near import nearest
+from psych_runtime.core._plain import plain
+from psych_runtime.core._redact import shown
+from psych_runtime.core._shape import Part, constants, models
+from psych_runtime.core.canonical import MAX_SPEC_BYTES, canonical_text
+from psych_runtime.core.foreign import MAX_DEPTH, decode_text
+from psych_runtime.core.issues import Issue
+from psych_runtime.errors import InvalidPayload, InvalidSpec
+
+__all__ = ["Checked", "check_spec", "read_document", "read_spec"]
+
+# Issues that leave a value in place, so that what else is wrong there is worth saying.
+_BESIDE: Final = frozenset({"duplicate_key", "not_text_key"})
+
+
+def read_spec(value: object) -> Spec:
+    """Return the Spec that a generated model, a dict or JSON text says.
+
+    Sets come back sorted, CRLF as LF, 1.0 as 1: however a Spec was written, it is equal and
+    has one hash (SPEC-1, SPEC-2).
+
+    Raises:
+        InvalidSpec: `issues` lists everything that is wrong, each with its JSON pointer.
+        PayloadTooLarge: more than 1 MiB; nothing was parsed.
+    """
+    if isinstance(value, str | bytes):
+        try:
+            text = decode_text(value, what="spec", max_bytes=MAX_SPEC_BYTES)
+        except InvalidPayload as error:
+            raise InvalidSpec([Issue("", error.problem, "not_utf8")]) from None
+        return read_document(read_json_text(text, max_depth=MAX_DEPTH, whole=True), name="spec")
+    document, issues = plain(value, max_bytes=MAX_SPEC_BYTES, max_depth=MAX_DEPTH)
+    return _judge(document, issues)
+
+
+def read_document(document: Document, *, name: str) -> Spec:
+    """Return the Spec that a text says; issues have line and column. Raises InvalidSpec."""
+    if not document.readable:
+        raise InvalidSpec(document.issues, name=name)
+    try:
+        return _judge(document.value, document.issues)
+    except InvalidSpec as error:
+        located = [document.locate(issue) for issue in error.issues]
+        located.sort(key=lambda issue: (issue.line or 0, issue.column or 0))
+        raise InvalidSpec(located, name=name) from None
+
+
+def _judge(value: JsonValue, found: Sequence[Issue]) -> Spec:
+    """Return the Spec that `value` is; `found` is what was wrong before. Raises InvalidSpec."""
+    issues = [*found]
+    settled = {issue.pointer for issue in found if issue.code not in _BESIDE}
+    spec = _validate(value, issues, settled)
+    for part in models(Spec, value):
+        issues += [*_missing_tags(part), *_doubles(part)]
+    if spec is None or issues:
+        raise InvalidSpec(issues)
+    return _specs().validate_json(canonical_text(spec))
+
+
+def _validate(value: JsonValue, issues: list[Issue], settled: Collection[str]) -> Spec | None:
+    """Return what the generated models make of `value`; else add why they refuse it."""
+    try:
+        return _specs().validate_json(to_json(value))
+    except ValidationError as error:
+        found = [
+            issue_of(Spec, value, details)
+            for details in error.errors(include_url=False, include_input=False)
+        ]
+    issues += [issue for issue in found if issue.pointer not in settled]
+    return None
+
+
+@cache
+def _specs() -> TypeAdapter[Spec]:
+    """Return the reader of Specs, built when it is first needed."""
+    return TypeAdapter(Spec)
+
+
+def _missing_tags(part: Part) -> Iterator[Issue]:
+    """A tag has a default in Python; a document says what it is (SPEC-5)."""
+    for name, tag in constants(part.model):
+        if name not in part.members:
+            pointer = pointer_of((*part.path, name))
+            yield Issue(pointer, f"{name!r} is missing; write {name}: {tag}", "missing_field")
+
+
+def _doubles(part: Part) -> Iterator[Issue]:
+    """Find the items of sets that have the name of an earlier one (SPEC-2)."""
+    for field, key in SETS.get(part.model.__name__, {}).items():
+        items = part.members.get(field)
+        seen: dict[str, int] = {}
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            name = item.get(key) if isinstance(item, dict) else None
+            if isinstance(name, str) and seen.setdefault(name, index) != index:
+                message = f"has the {key} of item {seen[name]}; each {key} once"
+                pointer = pointer_of((*part.path, field, index, key))
+                yield Issue(pointer, message, "doubled_name", shown(name))
+
+
+class Checked(NamedTuple):
+    """What publishing found."""
+
+    issues: tuple[Issue, ...]
+    unchecked: tuple[str, ...]  # in words, what nobody could check (PUB-2)
+
+
+def check_spec(
+    spec: Spec,
+    *,
+    tools: Collection[str] | None,
+    models: Collection[str] | None,
+    reserved: Collection[str] = (),
+) -> Checked:
+    """Check a valid Spec against what is registered (PUB-1); pointers are those of `spec`.
+
+    Args:
+        tools: names of the registered tools; None when nobody knows.
+        models: names that a ModelRef may have; None when a client cannot know.
+        reserved: names of built-in tools, which no other may have.
+    """
+    issues = [*_check_names(spec, reserved)]
+    unchecked = []
+    if tools is not None:
+        issues += _check_tools(spec, tools)
+    elif spec.tools:
+        names = ", ".join(sorted(tool.name for tool in spec.tools))
+        unchecked.append(f"whether these tools are registered: {names} (no registry was given)")
+    model = spec.model.model
+    if models is None:
+        unchecked.append(f"whether the model {model!r} exists (no client knows its models)")
+    elif model not in models:
+        issue = Issue(
+            "/model/model", "no client has this model", "unknown_model", shown(model)
+        )
+        issues.append(issue._replace(suggestion=nearest(model, models)))
+    return Checked(tuple(issues), tuple(unchecked))
+
+
+def _check_tools(spec: Spec, registered: Collection[str]) -> Iterator[Issue]:
+    for index, tool in enumerate(spec.tools):
+        if tool.name not in registered:
+            yield Issue(
+                f"/tools/{index}/name",
+                "no tool of this name is registered",
+                "unregistered_tool",
+                shown(tool.name),
+                nearest(tool.name, registered),
+            )
+
+
+def _check_names(spec: Spec, reserved: Collection[str]) -> Iterator[Issue]:
+    """Find names that the model could not tell apart."""
+    seen: dict[str, int] = {}
+    for index, tool in enumerate(spec.tools):
+        pointer = f"/tools/{index}/name"
+        if tool.name in reserved:
+            message = "this name is reserved for a built-in tool; choose another"
+            yield Issue(pointer, message, "reserved_name", shown(tool.name))
+        if seen.setdefault(tool.name, index) != index:
+            message = f"tool {seen[tool.name]} has this name; the model must tell them apart"
+            yield Issue(pointer, message, "doubled_name", shown(tool.name))

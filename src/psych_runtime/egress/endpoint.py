@@ -1,0 +1,191 @@
+"""One address that the operator wrote: requests to it, and bodies read within bounds."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from weakref import WeakKeyDictionary
+
+import httpx2
+
+from psych_runtime.egress._credential import Credential
+from psych_runtime.egress.client import Bounds, make_client
+from psych_runtime.egress.gate import OneOrigin
+from psych_runtime.errors import EgressFailed
+
+__all__ = ["Answer", "Endpoint"]
+
+_UNSENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
+_PROBLEMS: tuple[tuple[type[Exception], str], ...] = (
+    (httpx2.PoolTimeout, "every connection is in use"),
+    (httpx2.ConnectTimeout, "no connection within the time allowed"),
+    (httpx2.ReadTimeout, "silence for longer than allowed"),
+    (httpx2.WriteTimeout, "the request was not taken within the time allowed"),
+    (httpx2.ConnectError, "no connection"),
+    (httpx2.NetworkError, "the connection broke"),
+    (httpx2.RemoteProtocolError, "the answer is no HTTP, or ended too early"),
+)
+_DETAIL_CHARACTERS = 200
+
+
+class Answer:
+    """One response; its body is read as it comes. Close it, or its connection stays taken."""
+
+    def __init__(self, endpoint: "Endpoint", response: httpx2.Response) -> None:
+        self._endpoint = endpoint
+        self._response = response
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """Yield the body in pieces, as sent. Raises EgressFailed when it breaks off."""
+        failure: EgressFailed | None = None
+        try:
+            async with aclosing(self._response.aiter_raw()) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            failure = self._endpoint.failed(error)
+        if failure is not None:
+            raise failure
+
+    async def read(self, *, bound_bytes: int, seconds: float) -> bytes:
+        """Return what comes of the body within `seconds`, at most `bound_bytes`; never raises."""
+        body = bytearray()
+        with contextlib.suppress(EgressFailed, TimeoutError):
+            async with asyncio.timeout(seconds), aclosing(self.chunks()) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) >= bound_bytes:
+                        break
+        return bytes(body[:bound_bytes])
+
+    async def aclose(self) -> None:
+        """Give the connection back, or close it when the body was not read to its end."""
+        with contextlib.suppress(httpx2.HTTPError):
+            await self._response.aclose()
+
+
+class Endpoint:
+    """Sends requests below one base URL, over one pool of connections for each event loop.
+
+    The scheme, host and port of `base_url` are the only ones it can reach. `api_key` and
+    `headers` are sent with each request and appear in no repr, error or log line.
+
+    Args:
+        base_url: http or https, host, path; without user, query and fragment.
+        api_key: sent as `Authorization: Bearer`; None sends none.
+        headers: further secret headers.
+        bounds: None is the default Bounds.
+        ssl_context: for a private certificate authority; None is the system's trust.
+
+    Raises:
+        EgressDenied: the URL is not one of these.
+        InvalidPayload: a header cannot carry the key.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        bounds: Bounds | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._gate = OneOrigin(base_url)
+        self._credential = Credential(bearer=api_key, headers=headers or {})
+        self._bounds = bounds or Bounds()
+        self._ssl_context = ssl_context
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = (
+            WeakKeyDictionary()
+        )
+
+    @property
+    def url(self) -> str:
+        """The base URL, without a slash at its end."""
+        return self._gate.url
+
+    @property
+    def host(self) -> str:
+        """The only host it reaches."""
+        return self._gate.origin.host
+
+    def __repr__(self) -> str:
+        """Name the address only."""
+        return f"Endpoint({self._gate.url!r})"
+
+    async def post(self, path: str, body: bytes, *, accept: str, silence_seconds: float) -> Answer:
+        """Send JSON to `path` below the base URL; return as soon as the headers are there.
+
+        Redirects are not followed: a 3xx is an answer like another. `silence_seconds` bounds the
+        wait for the headers and for each piece of the body.
+
+        Raises:
+            EgressFailed: no answer; `sent` says whether it may have arrived.
+        """
+        client = self._client()
+        request = client.build_request(
+            "POST",
+            f"{self._gate.url}/{path}",
+            content=body,
+            headers={
+                "Accept": accept,
+                "Accept-Encoding": "identity",
+                "Content-Type": "application/json",
+            },
+            timeout=self._timeout(silence_seconds),
+        )
+        # Raised outside of the `except`: an error keeps what it was raised from, and the HTTP
+        # client's errors keep the request with all its headers.
+        try:
+            return Answer(self, await client.send(request, stream=True))
+        except httpx2.HTTPError as error:
+            failure = self.failed(error)
+        raise failure
+
+    def redact(self, text: str) -> str:
+        """Return foreign `text` without the key and the headers that were sent."""
+        return self._credential.redact(text)
+
+    def failed(self, error: Exception) -> EgressFailed:
+        """Say what `error` of the HTTP client means, without what it carries."""
+        problem = next((text for kind, text in _PROBLEMS if isinstance(error, kind)), "no answer")
+        detail = self.redact(str(error))[:_DETAIL_CHARACTERS]
+        if detail and not isinstance(error, httpx2.LocalProtocolError):
+            problem = f"{problem} ({detail})"
+        return EgressFailed(host=self.host, problem=problem, sent=not isinstance(error, _UNSENT))
+
+    async def aclose(self) -> None:
+        """Close this loop's connections; a later request opens new ones."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx2.AsyncClient:
+        """Return this loop's client: a connection works on the loop that opened it."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = make_client(
+                self._gate,
+                bounds=self._bounds,
+                auth=self._credential,
+                ssl_context=self._ssl_context,
+            )
+        return client
+
+    def _timeout(self, silence_seconds: float) -> httpx2.Timeout:
+        return httpx2.Timeout(
+            connect=self._bounds.connect_seconds,
+            read=silence_seconds,
+            write=self._bounds.write_seconds,
+            pool=self._bounds.pool_seconds,
+        )

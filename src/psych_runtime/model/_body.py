@@ -1,0 +1,131 @@
+"""Reads the JSON values of a response, streamed or whole, and gives up on silence (MOD-5)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from psych_runtime.egress import Answer
+from psych_runtime.errors import EgressFailed, ModelPermanent, ModelTransient
+from psych_runtime.model._json import parse
+from psych_runtime.model._sse import Event, SseParser
+
+__all__ = ["WHOLE_BYTES", "Failed", "values"]
+
+WHOLE_BYTES = 8 << 20
+"""A completion that is not streamed may be so long."""
+
+_DONE = "[DONE]"
+_DRAIN_SECONDS = 0.05
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What an event named `error` said."""
+
+    said: object
+
+
+async def values(answer: Answer, *, host: str, idle_seconds: float) -> AsyncGenerator[object]:
+    """Yield each JSON value of the body, and Failed for an event that is an error.
+
+    A server that does not stream, though asked to, sends one object: that is one value. Ends at
+    `[DONE]` or the end of the body. Only events count as life, not comments: without one for
+    `idle_seconds` it is ModelTransient, as are a broken connection and what is no JSON.
+    """
+    try:
+        async with aclosing(answer.chunks()) as chunks:
+            first = await _first(chunks, host, idle_seconds)
+            found = first.lstrip(_BLANK)[:1]
+            if found == b"<":
+                kind = answer.headers.get("content-type", "no content type")
+                raise ModelPermanent(f"{host} answered with {kind}; is base_url right?")
+            if found == b"{":
+                yield _value(await _rest(chunks, first, host), host)
+                return
+            async with aclosing(_events(chunks, first, host, idle_seconds)) as events:
+                async for event in events:
+                    yield _judged(event, host)
+    except EgressFailed as error:
+        raise ModelTransient(str(error)) from error
+
+
+async def _events(
+    chunks: AsyncGenerator[bytes], first: bytes, host: str, idle_seconds: float
+) -> AsyncGenerator[Event]:
+    parser = SseParser()
+    events = parser.feed(first)
+    over = not first
+    while True:
+        for event in events:
+            if event.data.strip() == _DONE:
+                await _drain(chunks)
+                return
+            yield event
+        if over:
+            return
+        events = []
+        async with _patience(host, idle_seconds):
+            while not events and not over:
+                chunk = await anext(chunks, b"")
+                over = not chunk
+                events = parser.feed(chunk) if chunk else parser.end()
+
+
+async def _first(chunks: AsyncGenerator[bytes], host: str, idle_seconds: float) -> bytes:
+    """Return the body up to the first byte that tells what it is; all of it if none does."""
+    head = b""
+    async with _patience(host, idle_seconds):
+        while not head.strip(_BLANK):
+            chunk = await anext(chunks, b"")
+            if not chunk:
+                break
+            head = head.strip(_BLANK) + chunk
+    return head
+
+
+async def _rest(chunks: AsyncGenerator[bytes], first: bytes, host: str) -> str:
+    body = bytearray(first)
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > WHOLE_BYTES:
+            raise ModelPermanent(f"{host} answered with more than {WHOLE_BYTES} bytes")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise ModelTransient(f"{host} sent a garbled answer: bytes that are no UTF-8") from None
+
+
+async def _drain(chunks: AsyncGenerator[bytes]) -> None:
+    """Read the end of the body, which mostly is there already: then the connection is kept."""
+    with contextlib.suppress(TimeoutError, EgressFailed):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in chunks:
+                pass
+
+
+@contextlib.asynccontextmanager
+async def _patience(host: str, idle_seconds: float) -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(idle_seconds):
+            yield
+    except TimeoutError:
+        raise ModelTransient(f"{host} sent no event for {idle_seconds:g} s") from None
+
+
+def _judged(event: Event, host: str) -> object:
+    if event.type == "error":
+        try:
+            return Failed(parse(event.data))
+        except ValueError:
+            return Failed(event.data)
+    return _value(event.data, host)
+
+
+def _value(text: str, host: str) -> object:
+    try:
+        return parse(text)
+    except ValueError:
+        raise ModelTransient(f"{host} sent a garbled chunk: no JSON, or too deep") from None

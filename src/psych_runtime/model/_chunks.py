@@ -1,0 +1,139 @@
+"""Turns the chunks of one chat completion into model events (MOD-1, MOD-5, TOK-1)."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn
+
+from psych_runtime.errors import ModelTransient
+from psych_runtime.model._calls import CallPieces
+from psych_runtime.model._json import array_at, mend, object_at, text_at
+from psych_runtime.model._usage import usage_report
+from psych_runtime.model.transient import judge_event
+from psych_schema.model import (
+    Finish,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    UsageReport,
+)
+
+__all__ = ["ChunkReader"]
+
+_FINISH: Mapping[str, FinishReason] = {
+    "content_filter": "content_filter",
+    "end_turn": "stop",
+    "eos": "stop",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+}
+
+
+class ChunkReader:
+    """Reads the chunks of one stream in order; a whole `chat.completion` is one chunk.
+
+    Raises what an error object among them means, and ModelTransient for other shapes than the
+    published one.
+
+    Args:
+        host: for messages.
+        redact: takes secrets out of what the provider says of an error.
+    """
+
+    def __init__(self, *, host: str, redact: Callable[[str], str]) -> None:
+        self._host = host
+        self._redact = redact
+        self._calls = CallPieces()
+        self._text_half = ""
+        self._reasoning_half = ""
+        self._usage: UsageReport | None = None
+        self._finish: FinishReason | None = None
+        self._served_by = ""
+
+    def read(self, chunk: object) -> Iterator[ModelEvent]:
+        """Yield the events of the next chunk; what it tells before an error is not lost."""
+        if not isinstance(chunk, dict):
+            raise ModelTransient(f"{self._host} sent a garbled chunk: no JSON object")
+        self._served_by = mend(text_at(chunk, "model")) or self._served_by
+        usage = object_at(chunk, "usage")
+        if usage:
+            report = usage_report(usage)
+            if report != self._usage:
+                self._usage = report
+                yield report
+        if chunk.get("error"):
+            self.raise_error(chunk["error"])
+        if chunk.get("object") == "error" or chunk.get("type") == "error":
+            self.raise_error(chunk)
+        for choice in array_at(chunk, "choices"):
+            if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
+                yield from self._choice(choice)
+
+    def end(self) -> Iterator[ModelEvent]:
+        """Yield what is left, and the finish. ModelTransient: the stream ended without one."""
+        if self._finish is None:
+            raise ModelTransient(f"the stream of {self._host} ended without a finish reason")
+        if self._reasoning_half:
+            yield ReasoningDelta(text=mend(self._reasoning_half))
+        if self._text_half:
+            yield TextDelta(text=mend(self._text_half))
+        yield from self._calls.end()
+        yield Finish(reason=self._finish, served_by=self._served_by or None)
+
+    def raise_error(self, error: object) -> NoReturn:
+        """Raise what `error`, an object or the words of one, means."""
+        raise judge_event(error, host=self._host, redact=self._redact)
+
+    def _choice(self, choice: Mapping[str, object]) -> Iterator[ModelEvent]:
+        if choice.get("error"):
+            self.raise_error(choice["error"])
+        said = object_at(choice, "delta") or object_at(choice, "message")
+        yield from self._reasoning(_thought(said))
+        yield from self._text(_spoken(said.get("content")) + text_at(said, "refusal"))
+        pieces = array_at(said, "tool_calls")
+        old = object_at(said, "function_call")
+        yield from self._calls.read(pieces or ([{"index": 0, "function": old}] if old else []))
+        reason = text_at(choice, "finish_reason")
+        if reason == "error":
+            raise ModelTransient(f"{self._host} ended the stream with an error")
+        if reason:
+            self._finish = _FINISH.get(reason, "other")
+
+    def _text(self, text: str) -> Iterator[ModelEvent]:
+        whole, self._text_half = _whole(self._text_half + text)
+        if whole:
+            yield TextDelta(text=whole)
+
+    def _reasoning(self, text: str) -> Iterator[ModelEvent]:
+        whole, self._reasoning_half = _whole(self._reasoning_half + text)
+        if whole:
+            yield ReasoningDelta(text=whole)
+
+
+def _whole(text: str) -> tuple[str, str]:
+    """Split off the first half of a character whose other half comes with the next chunk."""
+    if text and "\ud800" <= text[-1] <= "\udbff":
+        return mend(text[:-1]), text[-1]
+    return mend(text), ""
+
+
+def _thought(said: Mapping[str, object]) -> str:
+    """Return reasoning; a server that sends it under both names sends the same twice."""
+    told = text_at(said, "reasoning_content") or text_at(said, "reasoning")
+    return told or "".join(
+        _spoken(part.get("thinking"))
+        for part in array_at(said, "content")
+        if isinstance(part, dict) and part.get("type") == "thinking"
+    )
+
+
+def _spoken(content: object) -> str:
+    """Return text; some servers send an array of parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(text_at(part, "text") for part in content)

@@ -1,0 +1,1 @@
+"""The interfaces that a consumer may implement; everyone may import them."""

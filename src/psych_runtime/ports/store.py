@@ -1,0 +1,289 @@
+"""The store port: one write path, conditional and in units (R-1); everything else is a read.
+
+Safety comes from one conditional write on the header and the unique key (run_id, seq), never
+from isolation levels. A contract suite for adapters is `psych_runtime.store.contract`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Final, Literal, NamedTuple, Protocol, Self
+
+from psych_schema.common import AbortPhase, RunPhase
+from psych_schema.record import Record
+from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+
+from psych_runtime.ports.answers import Answer
+
+__all__ = [
+    "MAX_OPEN",
+    "MAX_UNIT_BYTES",
+    "MAX_UNIT_RECORDS",
+    "REMAINING",
+    "UNSET",
+    "Admit",
+    "After",
+    "Change",
+    "Exclude",
+    "Found",
+    "HeaderChange",
+    "Page",
+    "Remaining",
+    "Renewed",
+    "RunFilter",
+    "Sealed",
+    "Seen",
+    "Store",
+    "Unit",
+    "Unset",
+]
+
+MAX_UNIT_RECORDS: Final = 90
+MAX_UNIT_BYTES: Final = 3_000_000
+MAX_OPEN: Final = 128  # objects that a header may name as open
+
+
+class Unset(Enum):
+    """The mark of a header column that a change leaves alone."""
+
+    UNSET = "unset"
+
+
+class Remaining(Enum):
+    """An amount that the store computes: what is left until deadline_at, at least 0."""
+
+    REMAINING = "remaining"
+
+
+UNSET: Final = Unset.UNSET
+REMAINING: Final = Remaining.REMAINING
+
+
+class After(NamedTuple):
+    """An instant that the store computes: its own now plus `seconds`."""
+
+    seconds: float
+
+
+class Sealed(NamedTuple):
+    """A record at its place: the row to store, the record that reading it back would give."""
+
+    row: RecordRow
+    record: Record
+    hash: str  # SHA-256 of row.body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderChange:
+    """What a change does to the header beyond its head, which follows from the records.
+
+    `opened` and `closed` edit the column `open`.
+    """
+
+    state: RunPhase | Unset = UNSET
+    worker: str | None | Unset = UNSET
+    epoch: int | Unset = UNSET
+    crashes: int | Unset = UNSET
+    wake_at: datetime | After | None | Unset = UNSET
+    deadline_at: After | None | Unset = UNSET
+    remaining_seconds: Remaining | None | Unset = UNSET
+    abort: AbortPhase | Unset = UNSET
+    referenced: Literal[True] | Unset = UNSET
+    opened: Mapping[str, int] = field(default_factory=dict)
+    closed: tuple[str, ...] = ()
+
+
+class Change(NamedTuple):
+    """More records of an existing Run, at exactly `expect_head`.
+
+    `fence` is the epoch that must still be current, None from outside. Without records it
+    changes the header only: state corrupt, or referenced.
+    """
+
+    run_id: str
+    expect_head: int
+    fence: int | None
+    records: tuple[Sealed, ...]
+    header: HeaderChange
+
+
+class Admit(NamedTuple):
+    """A new Run; `header` has the head of `records` and no deadline_at: the store computes it."""
+
+    header: RunRow
+    records: tuple[Sealed, ...]
+    deadline_seconds: float | None
+
+    @property
+    def run_id(self) -> str:
+        """The new Run's id."""
+        return self.header.run_id
+
+
+class Unit(NamedTuple):
+    """Changes of one tenant's Runs that happen all or none; sent again unchanged when in doubt (R-20)."""
+
+    commit_id: str
+    tenant: str
+    changes: tuple[Change | Admit, ...]
+    keys: tuple[KeyRow, ...] = ()
+
+
+class Exclude(NamedTuple):
+    """What `ready` leaves out: Runs in hand, Versions that cannot run here, newer schemas (R-16)."""
+
+    run_ids: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    schema_version_above: int | None = None
+
+
+class Found(NamedTuple):
+    """Claimable Runs, and the store's clock when they were."""
+
+    now: datetime
+    headers: tuple[RunRow, ...]
+
+
+class Seen(NamedTuple):
+    """What a renewal tells of a Run."""
+
+    epoch: int
+    head: int
+    abort: bool
+    overdue: bool  # deadline_at has passed
+
+
+class Renewed(NamedTuple):
+    """A renewal's answer, for the Run ids passed that exist."""
+
+    now: datetime
+    seen: Mapping[str, Seen]
+
+
+class RunFilter(NamedTuple):
+    """Which Runs `list_runs` gives; None is any."""
+
+    state: RunPhase | None = None
+    version: str | None = None
+    thread: str | None = None
+    parent: str | None = None
+    created_after: datetime | None = None
+
+
+class Page(NamedTuple):
+    """Headers, newest first, and where to go on; cursor None is the end."""
+
+    headers: tuple[RunRow, ...]
+    cursor: str | None
+
+
+class Store(Protocol):
+    """Keeps headers, logs, keys, threads, workers, versions and documents.
+
+    Called from the executor's and the supervisor's loop, each with its own handle (`twin`).
+    Every method may raise StoreUnavailable, which promises nothing, and answers or raises within
+    half a lease. Anything else that is not named is a bug of the adapter.
+    """
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        """Apply each unit all or none, durably, and answer for each in order.
+
+        Units are independent. A unit is judged in this order: RunNotFound (also another
+        tenant's), LeaseLost (fence is not the epoch), SeqConflict (head is not expect_head, or
+        an admitted id exists), KeyTaken, ThreadTaken. Rows are locked in run_id order.
+        """
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        """Return committed records with seq > after, in order. Raises RunNotFound."""
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        """Return the header, consistently. Raises RunNotFound."""
+
+    async def tail(self, tenant: str, thread: str) -> RunRow | None:
+        """Return the header at the highest position of the thread, None for no thread."""
+
+    async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
+        """Return what is known of a request; run_id is "" for admissions."""
+
+    async def ready(self, limit: int, *, after_tenant: str = "", exclude: Exclude = Exclude()) -> Found:
+        """Return claimable Runs, fairly (R-15): a plain read, nothing is held.
+
+        Claimable: ready with wake_at null or due; suspended with wake_at due; running with its
+        worker dead or missing. Tenants follow `after_tenant` in order and wrap around, each
+        with a quota; inside a tenant priority, higher first, then wake_at (null as created_at).
+        """
+
+    async def overdue(self, limit: int) -> list[RunRow]:
+        """Return Runs that no live worker holds and that are aborted or past deadline_at."""
+
+    async def enlist(
+        self, worker: str, *, lease_seconds: float, build: str, tools: Sequence[str]
+    ) -> datetime:
+        """Write a worker's row, alive from now on; return the store's now. Repeatable."""
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the rows of workers that are not dead."""
+
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        """Prolong the lease; None when the worker is dead or unknown, which is final.
+
+        `since` becomes now when less than half the lease was left (R-6).
+        """
+
+    async def held_by(self, worker: str) -> list[RunRow]:
+        """Return the running Runs of a worker, consistently."""
+
+    async def bury(self, observer: str) -> list[str]:
+        """Mark every worker dead whose lease is over, in one statement; return their ids.
+
+        Nothing happens unless the observer is alive, its lease runs, and it has had one
+        whole lease of unbroken contact: since + lease <= now (R-6).
+        """
+
+    async def sweep(self) -> None:
+        """Delete dead workers' rows that no header names."""
+
+    def twin(self) -> "Store":
+        """Return a handle of the same store for another loop or thread."""
+
+    async def put_version(self, tenant: str, hash: str, document: str) -> None:
+        """Keep a published Spec; the same hash again changes nothing."""
+
+    async def version(self, tenant: str, hash: str) -> str | None:
+        """Return a published Spec's canonical text."""
+
+    async def put_document(
+        self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
+    ) -> None:
+        """Keep a system prompt or tool definition; the same hash again changes nothing."""
+
+    async def document(self, tenant: str, hash: str) -> str | None:
+        """Return a document's text."""
+
+    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+        """Return Runs whose head may have passed the given one, or nothing after `seconds`.
+
+        A hint: losing one costs latency only.
+        """
+
+    async def list_runs(
+        self, tenant: str, *, filter: RunFilter = RunFilter(), cursor: str | None = None, limit: int = 100
+    ) -> Page:
+        """Return a page of headers, newest first. InvalidPayload for a cursor not of ours."""
+
+    async def migrate(self) -> None:
+        """Bring the tables to this build's schema; repeatable, safe when two do it at once."""
+
+    async def close(self) -> None:
+        """Release what the store holds; repeatable."""
+
+    async def __aenter__(self) -> Self:
+        """Return the store itself."""
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""

@@ -1,0 +1,1 @@
+"""The engine: worker, supervisor, attempt, journal, agent loop, calls."""

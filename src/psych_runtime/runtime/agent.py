@@ -1,0 +1,140 @@
+"""The agent loop: look at the state, do the next thing, look again.
+
+Nothing is remembered between two looks; whatever crashed, the next attempt sees the same.
+"""
+
+from typing import Final
+
+from psych_schema.common import EndState
+from psych_schema.model import AssistantMessage, TextPart
+from psych_schema.record import AttemptEnded, Failure, RunSuspended
+
+from psych_runtime.core.fold import RunState
+from psych_runtime.runtime.attempt import Attempt, Stop
+from psych_runtime.runtime.calls import run_calls
+from psych_runtime.runtime.model_call import call_model
+from psych_runtime.runtime.settle import settle
+from psych_runtime.runtime.signals import Stale
+
+__all__ = ["run_agent"]
+
+_PARK_SECONDS: Final = 5.0  # a longer wait for a retry holds no slot (RUN-14)
+
+
+async def run_agent(attempt: Attempt) -> None:
+    """Execute the Run until this attempt ends in order. Raises Lost."""
+    ended = False
+    while not ended:
+        try:
+            ended = await _look(attempt)
+        except Stale:
+            continue
+
+
+async def _look(attempt: Attempt) -> bool:
+    """Do the next thing; True when the attempt has ended."""
+    state = attempt.state
+    stop = attempt.stop()
+    if stop is not None:
+        return await _end(attempt, stop)
+    if state.any("call", "asked", "proposed", "started"):
+        await run_calls(attempt)
+        return False
+    model = state.get("model", state.last_model)
+    if model.phase == "failed" and model.text("next") == "retry":
+        retry_at = model.instant("retry_at")
+        if retry_at is not None and retry_at > attempt.store_now():
+            return await _wait_for_retry(attempt)
+    if model.phase == "failed" and model.text("next") == "give_up":
+        failure = model.get("failure")
+        await settle(attempt, "failed", _code_of(failure))
+        return True
+    finishing = _has_answered(attempt)
+    queues = ("steer", "follow_up") if finishing else ("steer",)
+    entries = _queued(state, *queues)
+    if finishing and not entries:
+        await _finish(attempt)
+        return True
+    if not state.any("turn", "open") and state.last_turn >= attempt.spec.limits.max_turns:
+        await settle(attempt, "failed", "turn_limit")
+        return True
+    await call_model(attempt, entries)
+    return False
+
+
+def _queued(state: RunState, *queues: str) -> tuple[str, ...]:
+    """Return the queued entries, in the order they came."""
+    ids = state.ids("entry", "queued")
+    return tuple(e for e in ids if state.get("entry", e).text("queue") in queues)
+
+
+def _code_of(failure: object) -> str:
+    """Return why a Run fails whose model call brought nothing."""
+    if not isinstance(failure, Failure):
+        return "model_failed"
+    return "retries_exhausted" if failure.transient else failure.code
+
+
+def _has_answered(attempt: Attempt) -> bool:
+    """Tell whether the model's last word asks for nothing more."""
+    messages = attempt.conversation.messages
+    last = messages[-1] if messages else None
+    answered = attempt.state.get("model", attempt.state.last_model).phase == "completed"
+    return answered and isinstance(last, AssistantMessage) and not last.calls
+
+
+async def _finish(attempt: Attempt) -> None:
+    """Settle with the model's last words; what is no whole answer is not completed (MOD-4)."""
+    last = attempt.conversation.messages[-1]
+    parts = last.parts if isinstance(last, AssistantMessage) else ()
+    text = "".join(part.text for part in parts if isinstance(part, TextPart))
+    finish = attempt.state.get("model", attempt.state.last_model).text("finish")
+    end: EndState = "failed"
+    code: str | None = None
+    if finish == "content_filter":
+        code = "content_filter"
+    elif finish == "length":
+        code = "output_truncated"
+    elif not text.strip():
+        code = "empty_answer"
+    else:
+        end = "completed"
+    await settle(attempt, end, code, text or None)
+
+
+async def _wait_for_retry(attempt: Attempt) -> bool:
+    state = attempt.state
+    retry_at = state.get("model", state.last_model).instant("retry_at")
+    if retry_at is None:
+        return False
+    rest = (retry_at - attempt.store_now()).total_seconds()
+    if rest <= _PARK_SECONDS:
+        await attempt.sleep(rest)
+        return False
+    await attempt.journal.decide(
+        RunSuspended(
+            run_id=attempt.run_id,
+            id=attempt.new_id("rec"),
+            at=attempt.now(),
+            waits=(),
+            wake_at=retry_at,
+        )
+    )
+    return True
+
+
+async def _end(attempt: Attempt, stop: Stop) -> bool:
+    """End the attempt for `stop`; True once it has."""
+    if stop in ("aborted", "timed_out"):
+        await settle(attempt, "aborted" if stop == "aborted" else "timed_out", stop)
+        return True
+    await attempt.journal.decide(
+        AttemptEnded(
+            run_id=attempt.run_id,
+            id=attempt.new_id("rec"),
+            at=attempt.now(),
+            reason="drained" if stop == "drained" else "blocked",
+            needs_version=attempt.journal.needs_version,
+        )
+    )
+    return True

@@ -1,0 +1,195 @@
+"""One execution pass over a Run: what it holds, when it must stop, how it waits."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from psych_schema.record import RunAdmitted
+from psych_schema.spec import AgentSpec
+from psych_schema.store import RunRow
+
+from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.fold import RunState
+from psych_runtime.runtime.host import Host
+from psych_runtime.runtime.journal import Journal
+from psych_runtime.runtime.signals import Lost
+from psych_runtime.tools.registry import RegisteredTool
+
+__all__ = ["Attempt", "Stop"]
+
+type Stop = Literal["aborted", "timed_out", "drained", "blocked"]
+
+
+class Attempt:
+    """A Run in the hands of this worker, under one epoch."""
+
+    def __init__(self, host: Host, header: RunRow, *, epoch: int) -> None:
+        self.host = host
+        self.header = header
+        self.run_id = header.run_id
+        self.tenant = header.tenant
+        self.epoch = epoch
+        self.overdue = False
+        self.revoked = False  # the supervisor takes the Run: no effect may start
+        self.preparing: set[str] = set()  # calls that ask the policy
+        self.executing: dict[str, RegisteredTool] = {}
+        self.task: asyncio.Task[None] | None = None
+        self._journal: Journal | None = None
+        self._admitted: RunAdmitted | None = None
+        self._spec: AgentSpec | None = None
+        self._kicked = False
+        self._waker: asyncio.Future[None] | None = None
+        self.run_salt = ""
+
+    def begin(
+        self,
+        *,
+        admitted: RunAdmitted,
+        spec: AgentSpec,
+        run_salt: str,
+        state: RunState,
+        conversation: Conversation,
+    ) -> None:
+        """Take the folded log."""
+        self._admitted = admitted
+        self._spec = spec
+        self.run_salt = run_salt
+        self._journal = Journal(
+            tenant=self.tenant,
+            run_id=self.run_id,
+            epoch=self.epoch,
+            crashes=self.header.crashes,
+            state=state,
+            conversation=conversation,
+            flushes=self.host.flushes,
+            system=self.host.system,
+            on_foreign=self.kick,
+        )
+
+    @property
+    def begun(self) -> bool:
+        """Tell whether the log has been folded."""
+        return self._journal is not None
+
+    @property
+    def journal(self) -> Journal:
+        """The attempt's pen."""
+        if self._journal is None:
+            raise Lost("the log has not been read yet")
+        return self._journal
+
+    @property
+    def admitted(self) -> RunAdmitted:
+        """The Run's first record."""
+        if self._admitted is None:
+            raise Lost("the log has not been read yet")
+        return self._admitted
+
+    @property
+    def spec(self) -> AgentSpec:
+        """What the Run executes."""
+        if self._spec is None:
+            raise Lost("the log has not been read yet")
+        return self._spec
+
+    @property
+    def state(self) -> RunState:
+        """The live state, notes included."""
+        return self.journal.state
+
+    @property
+    def conversation(self) -> Conversation:
+        """The live conversation, notes included."""
+        return self.journal.conversation
+
+    def new_id(self, prefix: str) -> str:
+        """Return a fresh id."""
+        return self.host.system.new_id(prefix)
+
+    def now(self) -> datetime:
+        """Return the writer's clock, for `at`."""
+        return self.host.system.now()
+
+    def store_now(self) -> datetime:
+        """Return the store's clock, for instants that the store judges."""
+        return self.host.lease.store_now()
+
+    # when to stop
+
+    def stop(self) -> Stop | None:
+        """Say why the attempt must end, None to go on. Raises Lost."""
+        self.check_held()
+        if self.state.get("abort").phase != "none":
+            return "aborted"
+        if self.overdue:
+            return "timed_out"
+        if self.journal.needs_version is not None:
+            return "blocked"
+        return "drained" if self.host.draining else None
+
+    def check_held(self) -> None:
+        """Raise Lost when the Run is not ours any more."""
+        if self.journal.lost is not None:
+            raise Lost(str(self.journal.lost)) from self.journal.lost
+
+    @property
+    def forced(self) -> bool:
+        """Tell whether what cannot be interrupted is to be given up, too (R-19)."""
+        return self.state.get("abort").phase == "forced"
+
+    def cuts_model(self) -> bool:
+        """Tell whether a running model stream must be closed now."""
+        why = self.stop()
+        return why in ("aborted", "timed_out") or (why == "drained" and self.host.grace_over)
+
+    def cuts_tool(self, tool: RegisteredTool) -> bool:
+        """Tell whether a running call must be cut now (R-19, drain)."""
+        match self.stop():
+            case "timed_out":
+                return True
+            case "aborted":
+                return tool.interruptible or self.forced or self._drained_out()
+            case "drained":
+                return self.host.grace_over
+            case _:
+                return False
+
+    def _drained_out(self) -> bool:
+        return self.host.draining and self.host.grace_over
+
+    async def guard(self) -> None:
+        """Wait until our clock proves the lease: right before an effect (R-9).
+
+        Raises Lost when the Run is being taken away.
+        """
+        while not self.host.lease.fresh() and self.stop() is None:
+            await asyncio.sleep(self.host.lease.seconds / 20)
+        if self.revoked:
+            raise Lost("the supervisor takes the Run")
+
+    # how to wait
+
+    def kick(self) -> None:
+        """Something may have changed: look again."""
+        self._kicked = True
+        if self._waker is not None and not self._waker.done():
+            self._waker.set_result(None)
+
+    async def wait_any[T](
+        self, tasks: Iterable[asyncio.Task[T]], *, timeout_seconds: float | None = None
+    ) -> None:
+        """Return when a task is done, somebody kicked, or the time is over."""
+        if not self._kicked:
+            self._waker = asyncio.get_running_loop().create_future()
+            watched: list[asyncio.Future[T] | asyncio.Future[None]] = [*tasks, self._waker]
+            await asyncio.wait(
+                watched,
+                timeout=timeout_seconds,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+        self._kicked = False
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`, sooner when somebody kicks."""
+        await self.wait_any((), timeout_seconds=max(0.0, seconds))

@@ -1,0 +1,316 @@
+"""The one path of every tool call (TOOL-2).
+
+Narrow, validate, ask the policy, record, execute, record. Calls of a turn run at once; each is
+recorded when it ends, and one that fails leaves its siblings alone (MOD-7). A call that was open
+when its worker died runs again only if that is safe (RUN-1).
+"""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from psych_schema.model import AskedCall
+from psych_schema.record import (
+    Record,
+    RefusalCode,
+    ToolCompleted,
+    ToolRefused,
+    ToolResult,
+    ToolStarted,
+)
+
+from psych_runtime.core.codec import sha256
+from psych_runtime.ports.policy import Allow, Ask, Deny
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.settle import unknown_outcome
+from psych_runtime.runtime.signals import Lost, Stale
+from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
+from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.registry import RegisteredTool
+
+__all__ = ["run_calls"]
+
+_GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut (R-19)
+_NAMES_SHOWN: Final = 20
+
+
+class _Call(NamedTuple):
+    """An open call and what is known of it."""
+
+    call_id: str
+    asked: AskedCall
+    place: int  # among the calls of its turn
+    cut_short: bool  # the model's answer was
+
+
+async def run_calls(attempt: Attempt) -> None:
+    """Run the open calls until each is done, or the attempt must stop. Raises Lost."""
+    alone = asyncio.Lock()
+    loop = asyncio.get_running_loop()
+    tasks: dict[asyncio.Task[tuple[Record, ...]], _Call] = {}
+    for call in _open_calls(attempt):
+        task = asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)
+        tasks[task] = call
+    cuts: dict[str, float] = {}
+    live = set(tasks)
+    try:
+        while live:
+            done = {task for task in live if task.done()}
+            if not done:
+                pause = _GIVE_UP_SECONDS / 8 if cuts else None
+                await attempt.wait_any(live, timeout_seconds=pause)
+                done = {task for task in live if task.done()}
+            attempt.check_held()
+            live -= done
+            for task in sorted(done, key=lambda one: tasks[one].place):
+                _take(attempt, task, tasks[task])
+            for task in live:
+                _cut(attempt, task, tasks[task], cuts)
+    finally:
+        for task in live:
+            attempt.host.keep(task)
+            if not _keeps_running(attempt, tasks[task]):
+                task.cancel()
+
+
+def _open_calls(attempt: Attempt) -> Iterator[_Call]:
+    """Yield what is to be run, in the order asked; settle what nobody may run again."""
+    state = attempt.state
+    for call_id in list(state.ids("call", "asked", "started")):
+        one = state.get("call", call_id)
+        if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
+            attempt.journal.note(
+                unknown_outcome(
+                    attempt.run_id, call_id, record_id=attempt.new_id("rec"), at=attempt.now()
+                )
+            )
+            continue
+        record = attempt.conversation.asked(call_id)
+        calls = record.said.calls if record.said else ()
+        place = record.calls.index(call_id)
+        yield _Call(call_id, calls[place], place, record.finish == "length")
+
+
+def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call) -> None:
+    """Note what a call's task brought."""
+    if not task.cancelled():
+        error = task.exception()
+        if error is not None:
+            raise error
+        attempt.journal.note(*task.result())
+        return
+    if attempt.state.get("call", call.call_id).phase != "started":
+        return  # it never began: it stays asked
+    if attempt.host.tools.left_running(call.call_id):
+        attempt.journal.note(
+            unknown_outcome(
+                attempt.run_id, call.call_id, record_id=attempt.new_id("rec"), at=attempt.now()
+            )
+        )
+    elif not _is_left_open(attempt, call):
+        attempt.journal.note(_aborted(attempt, call))
+
+
+def _is_left_open(attempt: Attempt, call: _Call) -> bool:
+    """Tell whether the next attempt runs the call again: it is safe, and we only drain."""
+    safe = attempt.state.get("call", call.call_id).get("safe_to_retry") is True
+    return safe and attempt.stop() in ("drained", "blocked")
+
+
+def _aborted(attempt: Attempt, call: _Call) -> ToolCompleted:
+    return ToolCompleted(
+        run_id=attempt.run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call_id=call.call_id,
+        outcome="aborted",
+        result=ToolResult(message="The call was cancelled before it ended."),
+        duration_seconds=0.0,
+        source="executed",
+    )
+
+
+def _cut(
+    attempt: Attempt,
+    task: asyncio.Task[tuple[Record, ...]],
+    call: _Call,
+    cuts: dict[str, float],
+) -> None:
+    """Stop a call when the attempt must (R-19): an async one at once, a sync one after 2 s.
+
+    `cuts` says since when each is to stop; infinity once it was told.
+    """
+    since = cuts.get(call.call_id)
+    if since == math.inf:
+        return
+    tool = attempt.executing.get(call.call_id)
+    if tool is None:
+        if call.call_id in attempt.preparing and attempt.stop() is not None:
+            cuts[call.call_id] = math.inf
+            task.cancel()
+        return
+    if not attempt.cuts_tool(tool):
+        return
+    now = attempt.host.system.monotonic()
+    since = cuts.setdefault(call.call_id, now)
+    waits = tool.is_async and (tool.interruptible or not attempt.forced)
+    if waits or now - since >= _GIVE_UP_SECONDS:
+        cuts[call.call_id] = math.inf
+        task.cancel()
+
+
+def _keeps_running(attempt: Attempt, call: _Call) -> bool:
+    """Tell whether a call runs on although the Run is lost: it must not be interrupted."""
+    tool = attempt.executing.get(call.call_id)
+    return tool is not None and not tool.interruptible
+
+
+async def _one(attempt: Attempt, call: _Call, alone: asyncio.Lock) -> tuple[Record, ...]:
+    """Bring one call to its end; return what is to be noted. Starts eagerly (R-22)."""
+    found = _find(attempt, call)
+    if isinstance(found, ToolRefused):
+        return (found,)
+    tool = found
+    if tool.concurrent:
+        return await _run(attempt, call, tool)
+    async with alone:
+        return await _run(attempt, call, tool)
+
+
+def _find(attempt: Attempt, call: _Call) -> RegisteredTool | ToolRefused:
+    """Narrow: the tool that the Spec grants and this worker has, or a refusal (MOD-3)."""
+    limit = attempt.spec.limits.max_tool_calls_per_turn
+    if attempt.state.get("call", call.call_id).phase == "asked":
+        if call.cut_short:
+            return _refused(
+                attempt,
+                call,
+                "limit",
+                "Your answer reached the output limit, so its calls may be incomplete: none was "
+                "executed. Ask again with less in one answer.",
+            )
+        if call.place >= limit:
+            return _refused(
+                attempt,
+                call,
+                "limit",
+                f"Only the first {limit} calls of a turn are executed. Ask for this one again.",
+            )
+    granted = {tool.name for tool in attempt.spec.tools}
+    registry = attempt.host.runtime.registry
+    tool = registry.get(call.asked.name) if call.asked.name in granted else None
+    if tool is not None:
+        return tool
+    names = sorted(name for name in granted if registry.get(name) is not None)
+    shown = ", ".join(names[:_NAMES_SHOWN]) or "none"
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    asked = call.asked.name[:64]
+    return _refused(
+        attempt, call, "unknown", f"There is no tool {asked!r}. You can call: {shown}{more}."
+    )
+
+
+def _refused(attempt: Attempt, call: _Call, code: RefusalCode, message: str) -> ToolRefused:
+    return ToolRefused(
+        run_id=attempt.run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call_id=call.call_id,
+        code=code,
+        message=message,
+    )
+
+
+async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Record, ...]:
+    """Validate, ask, record, execute."""
+    if call.asked.problem is not None:
+        return (_refused(attempt, call, "malformed", call.asked.problem),)
+    arguments = read_arguments(tool, call.asked.arguments)
+    if isinstance(arguments, Malformed):
+        return (_refused(attempt, call, "malformed", arguments.message),)
+    while True:
+        if attempt.stop() is not None:
+            return ()  # it stays asked, or started and safe: settled or run by the next attempt
+        attempt.preparing.add(call.call_id)
+        try:
+            decision = await attempt.host.runtime.policy.decide_tool(
+                attempt.admitted.scope, tool.facts, arguments.effective
+            )
+        finally:
+            attempt.preparing.discard(call.call_id)
+        if not isinstance(decision, Allow):
+            return (_refused(attempt, call, "denied", _why(tool, decision)),)
+        started = _started(attempt, call, tool, arguments.digest_text)
+        try:
+            if tool.risk == "read_only" and tool.safe_to_retry:
+                attempt.journal.note(started)  # R-8: may run ahead of its record
+            else:
+                await attempt.journal.decide(started)
+        except Stale:
+            continue
+        break
+    await attempt.guard()
+    stop = attempt.stop()
+    if stop is not None:
+        again = stop in ("drained", "blocked") and tool.safe_to_retry
+        return () if again else (_aborted(attempt, call),)
+    return (await _execute(attempt, call, tool, arguments),)
+
+
+def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:
+    if isinstance(decision, Deny):
+        return f"The call was denied: {decision.reason}"
+    return (
+        f"{tool.name} may change something, and nobody can approve it here. Whoever runs this "
+        "agent can allow it with policy=AllowAll() or a Policy of their own, or register the tool "
+        'with annotations={"read-only"} if it changes nothing. Do not call it again.'
+    )
+
+
+def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, text: str) -> ToolStarted:
+    before = attempt.state.get("call", call.call_id)
+    again = before.phase == "started"
+    return ToolStarted(
+        run_id=attempt.run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call_id=call.call_id,
+        tries=before.number("tries") + 1 if again else 1,
+        identity=tool.identity,
+        digest=sha256(attempt.run_salt + text),
+        safe_to_retry=tool.safe_to_retry,
+        interruptible=tool.interruptible,
+        key=call.call_id,
+    )
+
+
+async def _execute(
+    attempt: Attempt, call: _Call, tool: RegisteredTool, arguments: Arguments
+) -> ToolCompleted:
+    context = ToolContext(
+        scope=attempt.admitted.scope,
+        run_id=attempt.run_id,
+        call_id=call.call_id,
+        idempotency_key=call.call_id,
+        epoch=attempt.epoch,
+    )
+    begun = attempt.host.system.monotonic()
+    attempt.executing[call.call_id] = tool
+    try:
+        if attempt.revoked:
+            raise Lost("the supervisor takes the Run")
+        executed = await attempt.host.tools.execute(tool, arguments, context)
+    finally:
+        attempt.executing.pop(call.call_id, None)
+    return ToolCompleted(
+        run_id=attempt.run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call_id=call.call_id,
+        outcome=executed.outcome,
+        result=executed.result,
+        failure=executed.failure,
+        duration_seconds=max(0.0, attempt.host.system.monotonic() - begun),
+        source="executed",
+    )

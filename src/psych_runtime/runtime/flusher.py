@@ -1,0 +1,136 @@
+"""Group commit (R-22): the flushes of many Runs are units of one commit; one at a time per Run.
+
+Flushes belong to the worker: cancelling an attempt never cancels one (R-20).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context
+from typing import Final
+
+from psych_runtime.errors import RunNotFound, StoreError, StoreUnavailable
+from psych_runtime.ports import answers
+from psych_runtime.ports.answers import Committed, SeqConflict
+from psych_runtime.ports.store import Store, Unit
+from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
+from psych_runtime.runtime.journal import Journal
+from psych_runtime.runtime.signals import Lost
+
+__all__ = ["Flusher"]
+
+_log: Final = logging.getLogger("psych_runtime")
+
+type Spawn = Callable[[Coroutine[None, None, None]], object]
+
+
+class Flusher:
+    """Sends what journals have at the end of each loop step."""
+
+    def __init__(self, store: Store, spawn: Spawn, context: Context) -> None:
+        self._store = store
+        self._spawn = spawn
+        self._context = context
+        self._dirty: dict[tuple[str, int], Journal] = {}
+        self._kicked = False
+
+    def dirty(self, journal: Journal) -> None:
+        """Flush `journal` at the end of this loop step."""
+        self._dirty[journal.run_id, journal.epoch] = journal
+        if not self._kicked:
+            self._kicked = True
+            asyncio.get_running_loop().call_soon(self._kick, context=self._context)
+
+    def _kick(self) -> None:
+        self._kicked = False
+        batch: list[tuple[Journal, Unit]] = []
+        for key, journal in list(self._dirty.items()):
+            if journal.busy:
+                continue
+            del self._dirty[key]
+            if not journal.pending():
+                continue
+            unit = self._build(journal)
+            if unit is not None:
+                journal.busy = True
+                batch.append((journal, unit))
+            elif journal.lost is None:
+                journal.busy = True
+                self._spawn(self._look(journal))
+        if batch:
+            self._spawn(self._send(batch))
+
+    def _build(self, journal: Journal) -> Unit | None:
+        """Return the journal's next unit; one that cannot be built ends its attempt only."""
+        try:
+            return journal.build()
+        except Exception as error:  # the attempt's bug: it must not stop other Runs' flushes
+            _log.exception("run %s: cannot be written", journal.run_id)
+            journal.lose(error)
+            return None
+
+    async def _look(self, journal: Journal) -> None:
+        await self._catch_up(journal)
+        self._free(journal)
+
+    def _free(self, journal: Journal) -> None:
+        journal.busy = False
+        if journal.pending():
+            self.dirty(journal)
+
+    async def _catch_up(self, journal: Journal) -> None:
+        delay = FIRST_DELAY_SECONDS
+        while journal.lost is None:
+            try:
+                rows = await self._store.read(
+                    journal.tenant, journal.run_id, after=journal.position.seq
+                )
+            except RunNotFound as error:
+                journal.lose(error)
+            except StoreError:
+                await asyncio.sleep(delay)
+                delay = longer(delay)
+            else:
+                journal.absorb(rows)
+                return
+
+    async def _send(self, batch: Sequence[tuple[Journal, Unit]]) -> None:
+        delay = FIRST_DELAY_SECONDS
+        while batch := [(j, u) for j, u in batch if j.lost is None]:
+            try:
+                found = await self._store.commit([unit for _, unit in batch])
+            except StoreUnavailable:
+                await asyncio.sleep(delay)
+                delay = longer(delay)
+                continue
+            except Exception as error:  # an adapter's bug, or a store that cannot be written
+                _log.exception("a commit failed for good")
+                for journal, _ in batch:
+                    journal.lose(Lost(f"the store failed: {error}"))
+                    journal.busy = False
+                return
+            for (journal, unit), answer in zip(batch, found, strict=True):
+                if self._settle(journal, unit, answer):
+                    self._spawn(self._look(journal))
+            return
+
+    def _settle(self, journal: Journal, unit: Unit, answer: answers.Answer) -> bool:
+        """Take one answer; True: what stands at the journal's place must be read first."""
+        if journal.lost is not None:
+            journal.busy = False
+            return False
+        if isinstance(answer, Committed):
+            journal.landed(unit)
+            self._free(journal)
+            return False
+        own = isinstance(answer, SeqConflict | answers.RunNotFound) and (
+            answer.run_id == journal.run_id
+        )
+        if isinstance(answer, SeqConflict) and own:
+            return True
+        if isinstance(answer, answers.LeaseLost) or own:
+            journal.lose(Lost(f"the store answered {answer}"))
+            journal.busy = False
+            return False
+        journal.refused(unit)
+        return True

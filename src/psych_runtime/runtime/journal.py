@@ -1,0 +1,324 @@
+"""How an attempt writes: `note` what has happened, `decide` what must stand first (R-2).
+
+A note is folded at once and flushed in the background, never dropped; a decision is a barrier
+behind the notes and folded when committed. Both live on the executor's loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from psych_schema.record import Record
+from psych_schema.store import KeyRow, RecordRow
+
+from psych_runtime._system import System
+from psych_runtime.core.codec import Entry, Position, decode, outline, outline_commit, seal
+from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.fold import Changes, RunState, advance, step
+from psych_runtime.core.header import header_change
+from psych_runtime.errors import CorruptLog, NewerRecord
+from psych_runtime.ports.store import (
+    MAX_UNIT_BYTES,
+    MAX_UNIT_RECORDS,
+    Admit,
+    Change,
+    Sealed,
+    Unit,
+)
+from psych_runtime.runtime.signals import Lost, Stale
+
+__all__ = ["Flushes", "Journal", "Linked"]
+
+_SPARE_BYTES: Final = 100_000  # of a unit's bound, for headers and keys
+
+
+type Linked = Callable[[str], Sequence[Change | Admit]]
+"""Makes the linked changes of a unit, given its commit id."""
+
+
+class Flushes(Protocol):
+    """Who sends what a journal has."""
+
+    def dirty(self, journal: "Journal") -> None:
+        """Flush at the end of this loop step."""
+
+
+class _Noted(NamedTuple):
+    record: Record
+    changes: Changes
+
+
+class _Decision(NamedTuple):
+    records: tuple[Record, ...]
+    linked: Linked | None
+    keys: tuple[KeyRow, ...]
+    done: asyncio.Future[None]
+
+
+class _Flight(NamedTuple):
+    """A unit that was sent and whose fate is not known."""
+
+    unit: Unit
+    end: Position
+    notes: int
+    decisions: tuple[_Decision, ...]
+
+
+class Journal:
+    """One attempt's pen: the live state, what is not written yet, and the flight."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        run_id: str,
+        epoch: int,
+        crashes: int,
+        state: RunState,
+        conversation: Conversation,
+        flushes: Flushes,
+        system: System,
+        on_foreign: Callable[[], None],
+    ) -> None:
+        self.tenant = tenant
+        self.run_id = run_id
+        self.epoch = epoch
+        self.state = state
+        self.conversation = conversation
+        self.lost: Exception | None = None
+        self.needs_version: int | None = None  # a newer build writes to this Run, too (R-16)
+        self.busy = False  # a flush or a read is under way
+        self._crashes = crashes
+        self._flushes = flushes
+        self._system = system
+        self._on_foreign = on_foreign
+        self._notes: list[_Noted] = []
+        self._decisions: list[_Decision] = []
+        self._flight: _Flight | None = None
+        self._look = False
+
+    # what the attempt calls
+
+    def note(self, *records: Record) -> None:
+        """Fold what has happened; it will be written. Raises Lost, CorruptLog for a bug."""
+        self._raise_if_lost()
+        for record in records:
+            changes = step(self.state, record)
+            self.state.apply(record, changes)
+            self.conversation.add(record)
+            self._notes.append(_Noted(record, changes))
+        self._flushes.dirty(self)
+
+    async def decide(
+        self,
+        *records: Record,
+        linked: Linked | None = None,
+        keys: Sequence[KeyRow] = (),
+    ) -> None:
+        """Write `records`, and in the same unit what `linked` makes of its id, or raise.
+
+        Raises Stale when somebody else wrote first, Lost when the Run is gone, CorruptLog for a
+        decision that the state forbids. Cancelling the caller does not take it back.
+        """
+        self._raise_if_lost()
+        trial = self.state.overlay()
+        for record in records:
+            trial.apply(record, step(trial, record))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.add_done_callback(_retrieve)
+        self._decisions.append(_Decision(records, linked, tuple(keys), done))
+        self._flushes.dirty(self)
+        await asyncio.shield(done)
+
+    def nudge(self) -> None:
+        """Somebody wrote: read it soon."""
+        self._look = True
+        self._flushes.dirty(self)
+
+    def lose(self, why: Exception) -> None:
+        """Give the Run up: nothing more is written, every decision fails."""
+        if self.lost is not None:
+            return
+        self.lost = why
+        pending = [*self._decisions, *(self._flight.decisions if self._flight else ())]
+        for decision in pending:
+            _fail(decision, why)
+        self._decisions = []
+        self._flight = None
+        self._on_foreign()
+
+    def _raise_if_lost(self) -> None:
+        if self.lost is not None:
+            raise Lost(str(self.lost)) from self.lost
+
+    # what the flusher calls
+
+    @property
+    def position(self) -> Position:
+        """The head as far as this attempt knows it."""
+        return self.state.position
+
+    def pending(self) -> bool:
+        """Tell whether there is something to send or to look at, and nobody at it."""
+        waiting = self._notes or self._decisions or self._look
+        return not self.busy and self.lost is None and bool(waiting)
+
+    def idle(self) -> bool:
+        """Tell whether everything is written."""
+        return not (self.busy or self._notes or self._decisions or self._flight)
+
+    def build(self) -> Unit | None:
+        """Return the next unit: notes first, then every decision; None for a look only."""
+        self._look = False
+        notes = self._notes[:MAX_UNIT_RECORDS]
+        room = MAX_UNIT_RECORDS - len(notes)
+        wanted = sum(len(d.records) for d in self._decisions)
+        whole = len(notes) == len(self._notes) and wanted <= room
+        decisions = tuple(self._decisions) if whole else ()
+        written, decisions = self._judge(notes, decisions)
+        if not written:
+            return None
+        commit_id = self._system.new_id("com")
+        sealed = self._seal(written, commit_id)
+        if len(sealed) < len(written):
+            decisions = ()
+            sealed = sealed[: len(notes)]
+        written = written[: len(sealed)]
+        change = Change(
+            self.run_id,
+            self.position.seq,
+            self.epoch,
+            tuple(sealed),
+            header_change(written, first_seq=self.position.seq + 1, crashes=self._crashes),
+        )
+        linked = [one for d in decisions if d.linked for one in d.linked(commit_id)]
+        unit = Unit(
+            commit_id, self.tenant, (change, *linked), tuple(k for d in decisions for k in d.keys)
+        )
+        last = sealed[-1]
+        end = Position(last.record.seq, last.hash, last.record.at)
+        self._flight = _Flight(unit, end, min(len(notes), len(sealed)), decisions)
+        self._decisions = [d for d in self._decisions if d not in decisions]
+        return unit
+
+    def _judge(
+        self, notes: list[_Noted], decisions: tuple[_Decision, ...]
+    ) -> tuple[list[tuple[Record, Changes]], tuple[_Decision, ...]]:
+        """Step the decisions behind the notes; one that is illegal by now is stale."""
+        written: list[tuple[Record, Changes]] = [(one.record, one.changes) for one in notes]
+        kept: list[_Decision] = []
+        trial = self.state.overlay() if decisions else self.state
+        for decision in decisions:
+            attempt: list[tuple[Record, Changes]] = []
+            probe = trial.overlay()
+            try:
+                for record in decision.records:
+                    changes = step(probe, record)
+                    probe.apply(record, changes)
+                    attempt.append((record, changes))
+            except CorruptLog:
+                self._decisions.remove(decision)
+                _fail(decision, Stale())
+                continue
+            trial = probe
+            written += attempt
+            kept.append(decision)
+        return written, tuple(kept)
+
+    def _seal(self, written: list[tuple[Record, Changes]], commit_id: str) -> list[Sealed]:
+        salts = iter(self._system.salt, "")
+        sealed: list[Sealed] = []
+        head, room = self.position, MAX_UNIT_BYTES - _SPARE_BYTES
+        for record, _ in written:
+            [one] = seal(
+                [record],
+                head,
+                tenant=self.tenant,
+                epoch=self.epoch,
+                commit_id=commit_id,
+                salts=salts,
+            )
+            room -= len(one.row.body) + 4 * len(one.row.content or "")
+            if room < 0 and sealed:
+                break
+            head = Position(one.record.seq, one.hash, one.record.at)
+            sealed.append(one)
+        return sealed
+
+    def landed(self, unit: Unit) -> None:
+        """The store says that `unit` is committed."""
+        if self._flight is not None and self._flight.unit.commit_id == unit.commit_id:
+            self._land(self._flight)
+
+    def refused(self, unit: Unit) -> None:
+        """A linked change or key of `unit` lost: its decisions are stale, its notes stay."""
+        if self._flight is not None and self._flight.unit.commit_id == unit.commit_id:
+            flight, self._flight = self._flight, None
+            for decision in flight.decisions:
+                _fail(decision, Stale())
+
+    def absorb(self, rows: Sequence[RecordRow]) -> None:
+        """Take what stands behind the head: the own flight, or what others wrote."""
+        foreign = False
+        for row in rows:
+            if self.lost is not None:
+                return
+            flight = self._flight
+            if flight is not None and outline_commit(row) == flight.unit.commit_id:
+                if row.seq == flight.end.seq:
+                    self._land(flight)
+                continue
+            try:
+                foreign |= self._absorb_foreign(row)
+            except CorruptLog as error:
+                self.lose(error)
+        if foreign:
+            self._stale()
+
+    def _absorb_foreign(self, row: RecordRow) -> bool:
+        about = outline(row)
+        if about.epoch > self.epoch:
+            self.lose(Lost(f"run {self.run_id} is at epoch {about.epoch}"))
+            return False
+        if about.epoch == self.epoch:
+            raise CorruptLog(reason="own_epoch_not_own", run_id=self.run_id, seq=row.seq)
+        try:
+            entry: Entry = decode(row)
+        except NewerRecord as newer:
+            self.needs_version = newer.needs_version
+            self.state.position = about.position
+            return True
+        advance(self.state, entry)
+        self.conversation.add(entry.record)
+        return True
+
+    def _land(self, flight: _Flight) -> None:
+        self._flight = None
+        self.state.position = flight.end
+        del self._notes[: flight.notes]
+        for decision in flight.decisions:
+            for record in decision.records:
+                self.state.apply(record, step(self.state, record))
+                self.conversation.add(record)
+            if not decision.done.done():
+                decision.done.set_result(None)
+
+    def _stale(self) -> None:
+        """Others wrote: what was sent can never land, every decision is judged anew."""
+        stale = [*self._decisions, *(self._flight.decisions if self._flight else ())]
+        self._flight = None
+        self._decisions = []
+        for decision in stale:
+            _fail(decision, Stale())
+        self._on_foreign()
+
+
+def _fail(decision: _Decision, why: Exception) -> None:
+    if not decision.done.done():
+        decision.done.set_exception(why)
+
+
+def _retrieve(done: asyncio.Future[None]) -> None:
+    """Mark an error as seen: a decision whose caller was cancelled has nobody to tell."""
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,288 @@
+"""One model call: asked, streamed, recorded whatever comes of it (R-8, R-19, RUN-11)."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from psych_schema.common import Cost, Usage
+from psych_schema.model import AskedCall, ModelRequest, Part
+from psych_schema.record import (
+    Broken,
+    Failure,
+    History,
+    ModelCompleted,
+    ModelFailed,
+    ModelStarted,
+    QueueConsumed,
+    Record,
+    Said,
+    Timings,
+    TurnStarted,
+)
+from pydantic import JsonValue
+
+from psych_runtime.core.codec import MAX_CONTENT_BYTES
+from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.deltas import Deltas
+from psych_runtime.runtime.offer import Offer, make_offer, store_offer
+from psych_runtime.runtime.streaming import Incoming, clean_text
+
+__all__ = ["call_model"]
+
+_CLOSING_SECONDS: Final = 2.0
+_FIRST_BACKOFF_SECONDS: Final = 0.5
+_LONGEST_BACKOFF_SECONDS: Final = 60.0
+_MESSAGE_CHARACTERS: Final = 2000
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call under way."""
+
+    attempt: Attempt
+    call: str
+    turn: int
+    incoming: Incoming
+    deltas: Deltas
+
+
+async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
+    """Make the next model call of the Run and note what came of it.
+
+    `entries` are the queued messages that it reads first. Raises Stale when they, or the state,
+    have changed; Lost.
+    """
+    offer = make_offer(attempt)
+    if attempt.state.last_offer != offer.hash:
+        await store_offer(attempt, offer)
+        if attempt.stop() is not None:
+            return
+    started = await _begin(attempt, offer, entries)
+    call = _under_way(attempt, started)
+    try:
+        client, name = attempt.host.runtime.client(attempt.spec.model.model)
+    except ModelPermanent as error:
+        _fail(call, error)
+        return
+    request = ModelRequest(
+        model=name,
+        system=offer.system,
+        messages=attempt.conversation.complete(),
+        tools=offer.definitions,
+        temperature=attempt.spec.model.temperature,
+        max_output_tokens=attempt.spec.model.max_output_tokens,
+        stream_idle_seconds=attempt.spec.limits.stream_idle_seconds,
+    )
+    if attempt.stop() is None:
+        await attempt.guard()
+    if attempt.stop() is not None:
+        _interrupted(call)
+        return
+
+    async def consume() -> None:
+        idle = request.stream_idle_seconds
+        async with asyncio.timeout(None) as silence, aclosing(client.stream(request)) as events:
+            loop = asyncio.get_running_loop()
+            silence.reschedule(loop.time() + idle)
+            async for event in events:
+                silence.reschedule(loop.time() + idle)
+                seen = call.incoming.add(event)
+                if seen is not None:
+                    call.deltas.add(*seen)
+
+    task = asyncio.Task(consume(), loop=asyncio.get_running_loop(), eager_start=True)
+    try:
+        while not task.done() and not attempt.cuts_model():
+            await attempt.wait_any((task,))
+    finally:
+        call.deltas.close()
+        if not task.done():
+            await _close(task)
+    _record(call, task)
+
+
+async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> ModelStarted:
+    """Write what the call starts with: noted, or decided when it consumes entries (R-8)."""
+    state, run_id = attempt.state, attempt.run_id
+    before: list[Record] = []
+    turn = state.last_turn
+    if not state.any("turn", "open"):
+        turn += 1
+        before.append(
+            TurnStarted(
+                run_id=run_id,
+                id=attempt.new_id("rec"),
+                at=attempt.now(),
+                turn=turn,
+                purpose="answer",
+            )
+        )
+    if state.last_offer != offer.hash:
+        before.append(offer.record(attempt))
+    last = state.get("model", state.last_model)
+    tries = last.number("tries") + 1 if last.get("turn") == turn else 1
+    call = attempt.new_id("mc")
+    model = attempt.spec.model
+    params: dict[str, JsonValue] = {}
+    if model.temperature is not None:
+        params["temperature"] = model.temperature
+    if model.max_output_tokens is not None:
+        params["max_output_tokens"] = model.max_output_tokens
+    consumed = QueueConsumed(
+        run_id=run_id, id=attempt.new_id("rec"), at=attempt.now(), entries=entries, into=call
+    ) if entries else None
+    started = ModelStarted(
+        run_id=run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call=call,
+        turn=turn,
+        purpose="answer",
+        model=model.model,
+        tries=tries,
+        offer=offer.hash,
+        history=History(
+            base=attempt.conversation.base,
+            upto=consumed.id if consumed else attempt.conversation.last,
+        ),
+        params=params,
+    )
+    if consumed is None:
+        attempt.journal.note(*before, started)
+    else:
+        attempt.journal.note(*before)
+        await attempt.journal.decide(consumed, started)
+    return started
+
+
+def _under_way(attempt: Attempt, started: ModelStarted) -> _Call:
+    incoming = Incoming(attempt.host.system)
+    deltas = Deltas(attempt, started.call, incoming)
+    return _Call(attempt, started.call, started.turn or 0, incoming, deltas)
+
+
+async def _close(task: asyncio.Task[None]) -> None:
+    """Close a stream; a client that does not let go is left behind (its result is not read)."""
+    task.cancel()
+    await asyncio.wait((task,), timeout=_CLOSING_SECONDS)
+
+
+def _record(call: _Call, task: asyncio.Task[None]) -> None:
+    """Note what came of the call. Raises what the client should not have raised."""
+    attempt = call.attempt
+    attempt.check_held()
+    if not task.done() or task.cancelled():
+        _interrupted(call)
+        return
+    error = task.exception()
+    if error is None:
+        _complete(call)
+    elif isinstance(error, ModelError):
+        _fail(call, error)
+    elif isinstance(error, TimeoutError):
+        silent = attempt.spec.limits.stream_idle_seconds
+        _fail(call, ModelTransient(f"the model said nothing for {silent:g} s"))
+    else:
+        _fail(call, ModelTransient(f"the model client failed: {type(error).__name__}: {error}"), code="client_error")
+
+
+def _complete(call: _Call) -> None:
+    incoming = call.incoming
+    if incoming.finish is None:
+        _fail(call, ModelTransient("the stream ended without a finish"))
+        return
+    parts, calls = incoming.parts(), incoming.calls()
+    if _size(parts, calls) > MAX_CONTENT_BYTES:
+        message = f"the answer is larger than {MAX_CONTENT_BYTES} bytes"
+        call.attempt.journal.note(
+            _failed(call, Failure(code="output_too_large", transient=False), message, ())
+        )
+        return
+    call.attempt.journal.note(
+        ModelCompleted(
+            run_id=call.attempt.run_id,
+            id=call.attempt.new_id("rec"),
+            at=call.attempt.now(),
+            call=call.call,
+            turn=call.turn,
+            calls=tuple(one.call_id for one in calls),
+            said=Said(parts=parts, calls=calls),
+            finish=incoming.finish,
+            usage=incoming.usage or Usage(),
+            cost=incoming.cost or Cost(source="missing", reason="no_price"),
+            timings=Timings(
+                first_token_seconds=incoming.first_token_seconds, seconds=incoming.seconds
+            ),
+            served_by=incoming.served_by,
+        )
+    )
+
+
+def _size(parts: tuple[Part, ...], calls: tuple[AskedCall, ...]) -> int:
+    """Return an upper bound of the content's bytes."""
+    return sum(len(one.model_dump_json()) for one in (*parts, *calls)) + 100
+
+
+def _interrupted(call: _Call) -> None:
+    """Note a call that we closed ourselves; it is made again unless the Run ends."""
+    ending = call.attempt.stop() in ("aborted", "timed_out")
+    failure = Failure(code="interrupted", transient=False)
+    parts = call.incoming.parts()
+    failed = _failed(call, failure, None, parts, retries=not ending)
+    call.attempt.journal.note(failed)
+
+
+def _fail(call: _Call, error: ModelError, *, code: str | None = None) -> None:
+    transient = isinstance(error, ModelTransient)
+    found = "context_overflow" if isinstance(error, ContextOverflow) else error.code
+    failure = Failure(code=code or found, transient=transient, status=error.status)
+    limit = call.attempt.spec.limits.transient_retry_budget
+    retries = transient and call.attempt.state.turn_failures < limit
+    wait = None
+    if retries and isinstance(error, ModelTransient):
+        wait = _wait_seconds(call.attempt, error)
+    text = clean_text(str(error))[:_MESSAGE_CHARACTERS]
+    call.attempt.journal.note(
+        _failed(call, failure, text, call.incoming.parts(), retries=retries, wait_seconds=wait)
+    )
+
+
+def _wait_seconds(attempt: Attempt, error: ModelTransient) -> float:
+    """Return how long to wait: what the provider says, else a back-off with jitter."""
+    if error.retry_after_seconds is not None:
+        return max(0.0, error.retry_after_seconds)
+    failures: int = min(attempt.state.turn_failures, 16)
+    backoff = min(_LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0**failures)
+    return backoff * (0.5 + attempt.host.system.random() / 2)
+
+
+def _failed(
+    call: _Call,
+    failure: Failure,
+    message: str | None,
+    parts: tuple[Part, ...],
+    *,
+    retries: bool = False,
+    wait_seconds: float | None = None,
+) -> ModelFailed:
+    attempt = call.attempt
+    retry_at = None
+    if wait_seconds is not None:
+        retry_at = attempt.store_now() + timedelta(seconds=wait_seconds)
+    if _size(parts, ()) > MAX_CONTENT_BYTES // 2:
+        parts = ()
+    return ModelFailed(
+        run_id=attempt.run_id,
+        id=attempt.new_id("rec"),
+        at=attempt.now(),
+        call=call.call,
+        turn=call.turn,
+        failure=failure,
+        said=Broken(parts=parts, message=message),
+        usage=call.incoming.usage,
+        next="retry" if retries else "give_up",
+        retry_at=retry_at,
+    )

@@ -1,0 +1,77 @@
+"""What the model is offered: system prompt and tools, stored once by hash (LOG-2, R-25)."""
+
+from typing import NamedTuple
+
+from psych_schema.model import ToolDefinition
+from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
+from pydantic import JsonValue
+
+from psych_runtime.core.codec import sha256
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.tools._json import canonical
+
+__all__ = ["Offer", "make_offer", "store_offer"]
+
+
+class Offer(NamedTuple):
+    """The prompt's prefix."""
+
+    hash: str
+    system: str
+    system_ref: str
+    tools: tuple[OfferedTool, ...]
+    definitions: tuple[ToolDefinition, ...]
+    documents: tuple[tuple[str, str], ...]  # (hash, text) of each definition
+    unavailable: tuple[UnavailableTool, ...]
+
+    def record(self, attempt: Attempt) -> ToolsOffered:
+        """Return the record that names it."""
+        return ToolsOffered(
+            run_id=attempt.run_id,
+            id=attempt.new_id("rec"),
+            at=attempt.now(),
+            hash=self.hash,
+            system_ref=self.system_ref,
+            tools=self.tools,
+            unavailable=self.unavailable,
+        )
+
+
+def make_offer(attempt: Attempt) -> Offer:
+    """Return what the Spec grants and this worker has, sorted by name."""
+    system = attempt.spec.instructions
+    system_ref = sha256(system)
+    registry = attempt.host.runtime.registry
+    granted = [(grant, registry.get(grant.name)) for grant in attempt.spec.tools]
+    found = [tool for _, tool in granted if tool is not None]
+    tools = tuple(
+        OfferedTool(alias=tool.name, identity=tool.identity, definition=tool.hash)
+        for tool in found
+    )
+    missing = tuple(
+        UnavailableTool(identity=f"{grant.kind}:{grant.name}", code="not_registered")
+        for grant, tool in granted
+        if tool is None
+    )
+    plain: JsonValue = {"system_ref": system_ref, "tools": [one.model_dump() for one in tools]}
+    return Offer(
+        hash=sha256(canonical(plain)),
+        system=system,
+        system_ref=system_ref,
+        tools=tools,
+        definitions=tuple(tool.definition for tool in found),
+        documents=tuple((tool.hash, tool.document) for tool in found),
+        unavailable=missing,
+    )
+
+
+async def store_offer(attempt: Attempt, offer: Offer) -> None:
+    """Store the offer's documents before a record names them; once per worker and tenant."""
+    host, tenant = attempt.host, attempt.tenant
+    if (tenant, offer.system_ref) not in host.documents:
+        await host.store.put_document(tenant, offer.system_ref, "system", offer.system)
+        host.documents.add((tenant, offer.system_ref))
+    for hash, text in offer.documents:
+        if (tenant, hash) not in host.documents:
+            await host.store.put_document(tenant, hash, "tool", text)
+            host.documents.add((tenant, hash))

@@ -1,0 +1,143 @@
+"""Writers that hold no Run: at the head, without a fence, again on a conflict (R-2, R-20).
+
+They read the header, never the log: what it names as open says whether a request is legal.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from psych_schema.receipt import Receipt
+from psych_schema.record import QueueEnqueued, Record
+from psych_schema.store import KeyRow, RunRow
+
+from psych_runtime._system import System
+from psych_runtime.core.codec import Position, seal
+from psych_runtime.core.fold import step
+from psych_runtime.core.header import header_change, state_from_header, wake_change
+from psych_runtime.errors import (
+    AbortRequested,
+    CorruptLog,
+    IdempotencyConflict,
+    RunNotFound,
+    RunSettled,
+)
+from psych_runtime.ports import answers
+from psych_runtime.ports.answers import Committed, KeyTaken
+from psych_runtime.ports.store import Change, Store, Unit
+from psych_runtime.runtime.commit import commit_surely
+
+__all__ = ["PATIENCE_SECONDS", "Request", "known_receipt", "write_outside"]
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long an outside writer tries before it says StoreUnavailable."""
+
+_FIRST_PAUSE_SECONDS: Final = 0.01
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+
+
+class Request(NamedTuple):
+    """One outside write: to which Run, under which key."""
+
+    tenant: str
+    run_id: str
+    key: str | None
+    digest: str  # of the request, to tell a repetition from another one
+
+
+async def known_receipt(store: Store, request: Request) -> Receipt | None:
+    """Return what a request got before; a retry after settlement gets it, too.
+
+    Raises IdempotencyConflict when the key belongs to another request.
+    """
+    if request.key is None:
+        return None
+    row = await store.key(request.tenant, request.run_id, request.key)
+    return None if row is None else _receipt(request.key, row.digest, row.receipt, request.digest)
+
+
+def _receipt(key: str, digest: str, text: str, wanted: str) -> Receipt:
+    receipt = Receipt.model_validate_json(text)
+    if digest != wanted:
+        raise IdempotencyConflict(key=key, run_id=receipt.run_id)
+    return receipt
+
+
+async def write_outside(
+    store: Store, request: Request, make: Callable[[RunRow], Record], *, system: System
+) -> Receipt:
+    """Write the record that `make` returns for the header; return its receipt.
+
+    Raises RunNotFound, RunSettled, AbortRequested, IdempotencyConflict, StoreUnavailable, and
+    what `make` raises.
+    """
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        known = await known_receipt(store, request)
+        if known is not None:
+            return known
+        header = await store.header(request.tenant, request.run_id)
+        unit, receipt = _unit(header, make(header), request, system)
+        [answer] = await commit_surely(
+            store, [unit], system=system, patience_seconds=PATIENCE_SECONDS
+        )
+        match answer:
+            case Committed():
+                return receipt
+            case KeyTaken():
+                return _receipt(answer.key, answer.digest, answer.receipt, request.digest)
+            case answers.RunNotFound():
+                raise RunNotFound(run_id=request.run_id)
+            case _:
+                await asyncio.sleep(system.random() * pause)
+                pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+def _unit(
+    header: RunRow, record: Record, request: Request, system: System
+) -> tuple[Unit, Receipt]:
+    state = state_from_header(header)
+    try:
+        changes = step(state, record)
+    except CorruptLog as error:
+        raise _refusal(header, error) from None
+    commit_id = system.new_id("com")
+    [sealed] = seal(
+        [record],
+        Position(header.head, header.head_hash, header.head_at),
+        tenant=header.tenant,
+        epoch=0,
+        commit_id=commit_id,
+        salts=iter(system.salt, ""),
+    )
+    written = header_change(
+        [(record, changes)], first_seq=sealed.record.seq, crashes=header.crashes
+    )
+    change = Change(header.run_id, header.head, None, (sealed,), wake_change(written, header))
+    entry_id = record.entry_id if isinstance(record, QueueEnqueued) else None
+    receipt = Receipt(
+        run_id=header.run_id, seq=sealed.record.seq, entry_id=entry_id, head_hash=sealed.hash
+    )
+    keys = () if request.key is None else (_key_row(request, receipt),)
+    return Unit(commit_id, header.tenant, (change,), keys), receipt
+
+
+def _key_row(request: Request, receipt: Receipt) -> KeyRow:
+    return KeyRow(
+        tenant=request.tenant,
+        run_id=request.run_id,
+        key=request.key or "",
+        digest=request.digest,
+        receipt=receipt.model_dump_json(),
+    )
+
+
+def _refusal(header: RunRow, error: CorruptLog) -> Exception:
+    """Return what a caller is told whose record may not follow."""
+    if header.state == "settled":
+        return RunSettled(run_id=header.run_id)
+    if header.state == "corrupt":
+        return CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
+    if error.reason.startswith("abort_is"):
+        return AbortRequested(run_id=header.run_id)
+    return error

@@ -1,0 +1,152 @@
+"""A model stream as it comes in: what it said, what it asked for, what it counted.
+
+Whatever providers send: calls without an id, ids twice, arguments in pieces or too long (MOD-1,
+MOD-2, R-30). What was seen before a stream broke is kept.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from psych_schema.common import Cost, Usage
+from psych_schema.model import (
+    AskedCall,
+    CallDelta,
+    Finish,
+    FinishReason,
+    ModelEvent,
+    Part,
+    ReasoningDelta,
+    ReasoningPart,
+    TextDelta,
+    TextPart,
+    UsageReport,
+)
+
+from psych_runtime._system import System
+from psych_runtime.core.codec import sha256
+
+__all__ = ["MAX_ARGUMENTS_BYTES", "Channel", "Incoming", "clean_text"]
+
+MAX_ARGUMENTS_BYTES: Final = 64 * 1024
+_ECHO_CHARACTERS: Final = 1000
+
+type Channel = tuple[Literal["text", "reasoning", "arguments"], int]
+"""What a delta belongs to: text, reasoning or arguments, and for the last the call's index."""
+
+
+def clean_text(text: str) -> str:
+    """Return `text` as Unicode: surrogate pairs joined, lone surrogates replaced (V9)."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+@dataclass(slots=True)
+class _Piece:
+    reasoning: bool
+    texts: list[str] = field(default_factory=list)
+    signature: str | None = None
+
+
+@dataclass(slots=True)
+class _Call:
+    provider_id: str | None = None
+    names: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+
+class Incoming:
+    """Collects the events of one call."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._started = system.monotonic()
+        self._pieces: list[_Piece] = []
+        self._calls: dict[int, _Call] = {}
+        self.usage: Usage | None = None
+        self.cost: Cost | None = None
+        self.finish: FinishReason | None = None
+        self.served_by: str | None = None
+        self.first_token_seconds: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long the call has taken so far."""
+        return max(0.0, self._system.monotonic() - self._started)
+
+    def add(self, event: ModelEvent) -> tuple[Channel, str] | None:
+        """Take one event; return its text and channel when a reader could see it."""
+        match event:
+            case TextDelta():
+                self._token()
+                self._piece(reasoning=False).texts.append(event.text)
+                return ("text", 0), event.text
+            case ReasoningDelta():
+                self._token()
+                piece = self._piece(reasoning=True)
+                piece.texts.append(event.text)
+                piece.signature = event.signature or piece.signature
+                return ("reasoning", 0), event.text
+            case CallDelta():
+                self._token()
+                call = self._calls.setdefault(event.index, _Call())
+                call.provider_id = call.provider_id or event.provider_id
+                if event.name:
+                    call.names.append(event.name)
+                call.arguments.append(event.arguments)
+                return ("arguments", event.index), event.arguments
+            case UsageReport():
+                self.usage = event.usage
+                self.cost = event.cost or self.cost
+            case Finish():
+                self.finish = event.reason
+                self.served_by = event.served_by
+        return None
+
+    def parts(self) -> tuple[Part, ...]:
+        """Return what was said, in order."""
+        parts: list[Part] = []
+        for piece in self._pieces:
+            text = clean_text("".join(piece.texts))
+            if piece.reasoning:
+                parts.append(ReasoningPart(text=text, signature=piece.signature))
+            elif text:
+                parts.append(TextPart(text=text))
+        return tuple(parts)
+
+    def calls(self) -> tuple[AskedCall, ...]:
+        """Return what was asked for, each under an id of ours."""
+        return tuple(self._asked(self._calls[index]) for index in sorted(self._calls))
+
+    def _asked(self, call: _Call) -> AskedCall:
+        arguments = clean_text("".join(call.arguments))
+        problem = None
+        size = len(arguments.encode())
+        if size > MAX_ARGUMENTS_BYTES:
+            problem = (
+                f"the arguments have {size} bytes, the bound is {MAX_ARGUMENTS_BYTES}; "
+                f"sha256 {sha256(arguments)}; only their beginning is kept"
+            )
+            arguments = arguments[:_ECHO_CHARACTERS]
+        return AskedCall(
+            call_id=self._system.new_id("call"),
+            provider_id=None if call.provider_id is None else clean_text(call.provider_id),
+            name=clean_text("".join(call.names)),
+            arguments=arguments,
+            problem=problem,
+        )
+
+    def _token(self) -> None:
+        if self.first_token_seconds is None:
+            self.first_token_seconds = self.seconds
+
+    def _piece(self, *, reasoning: bool) -> _Piece:
+        last = self._pieces[-1] if self._pieces else None
+        if last is None or last.reasoning != reasoning or last.signature is not None:
+            last = _Piece(reasoning)
+            self._pieces.append(last)
+        return last

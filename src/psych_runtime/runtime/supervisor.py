@@ -1,0 +1,236 @@
+"""The worker's other loop: renewals, deaths, deadlines (R-5, R-6, R-21).
+
+It runs on a thread of its own with a store handle of its own, so that a tool that blocks the
+executor stops neither. It touches an attempt only by what it posts to the executor, and by
+`revoked`, which the executor reads right before every effect.
+"""
+
+import asyncio
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Final, Protocol
+
+from psych_schema.store import RunRow
+
+from psych_runtime._system import System
+from psych_runtime.errors import StoreError
+from psych_runtime.ports.store import Seen, Store
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.lease import Lease
+from psych_runtime.runtime.takeover import End, take_and_settle
+
+__all__ = ["Executor", "Supervisor"]
+
+_log: Final = logging.getLogger("psych_runtime")
+
+_LONGEST_BEAT_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.5  # for overdue Runs
+_HUNG_SECONDS: Final = 1.0  # of a heartbeat that stands still
+_ASKED_SECONDS: Final = 2.0  # that an executor has to stop a Run by itself
+_BATCH: Final = 8
+
+_TIMED_OUT: Final = End("timed_out", "timed_out")
+
+
+class Executor(Protocol):
+    """The worker as its supervisor sees it; safe to read from another thread."""
+
+    lease: Lease
+    thread_id: int
+
+    def holdings(self) -> Mapping[str, Attempt]:
+        """Return a snapshot of the attempts in hand."""
+
+    def in_hand(self) -> frozenset[str]:
+        """Return every Run that is held or being claimed."""
+
+    def alive_at(self) -> float:
+        """Return when the executor's loop last turned, by the monotonic clock."""
+
+    def post(self, act: Callable[[], None]) -> None:
+        """Run `act` on the executor's loop."""
+
+    def died(self, worker: str) -> None:
+        """The store says that the worker is dead. On the executor's loop."""
+
+    def notice(self, run_id: str, seen: Seen) -> None:
+        """The store says where a held Run stands. On the executor's loop."""
+
+    def adopt(self, worker: str, header: RunRow) -> None:
+        """The store says that a Run is ours that nobody here knows. On the executor's loop."""
+
+
+class Supervisor:
+    """Keeps a worker alive and judges what nobody holds."""
+
+    def __init__(self, executor: Executor, store: Store, system: System) -> None:
+        self._executor = executor
+        self._store = store
+        self._system = system
+        self._stopped = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._must_stop: dict[str, float] = {}  # since when the executor was asked
+        self._warned = False
+
+    def stop(self) -> None:
+        """End soon; safe from another thread."""
+        self._stopped = True
+
+    async def run(self) -> None:
+        """Supervise until stopped."""
+        parts = (self._beats(), self._deaths(), self._overdue(), self._strays())
+        tasks = [asyncio.get_running_loop().create_task(part) for part in parts]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in (*tasks, *self._tasks):
+                task.cancel()
+            await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, in pieces short enough to stop in time."""
+        until = self._system.monotonic() + seconds
+        while not self._stopped and (rest := until - self._system.monotonic()) > 0:
+            await asyncio.sleep(min(rest, 0.2))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._reap)
+
+    def _reap(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("supervisor: %s", error, exc_info=error)
+
+    # renewals
+
+    async def _beats(self) -> None:
+        """Send one each beat, never waiting for the one before: answers come in any order."""
+        beat = min(_LONGEST_BEAT_SECONDS, self._executor.lease.seconds / 5)
+        while not self._stopped:
+            stands = self._system.monotonic() - self._executor.alive_at()
+            self._watch_executor(stands)
+            worker = self._executor.lease.worker
+            if worker is not None and stands < self._executor.lease.seconds:
+                self._spawn(self._beat(worker))
+            await asyncio.sleep(beat)
+
+    async def _beat(self, worker: str) -> None:
+        held = tuple(self._executor.holdings())
+        sent = self._system.monotonic()
+        try:
+            renewed = await self._store.renew(
+                worker, lease_seconds=self._executor.lease.seconds, run_ids=held
+            )
+        except StoreError:
+            return
+        if renewed is None:
+            self._executor.post(lambda: self._executor.died(worker))
+            return
+        self._executor.lease.renewed(worker, now=renewed.now, sent=sent)
+        for run_id, seen in renewed.seen.items():
+            self._tell(run_id, seen)
+            if seen.abort or seen.overdue:
+                self._must_stop.setdefault(run_id, self._system.monotonic())
+        for run_id in [one for one in self._must_stop if one not in held]:
+            del self._must_stop[run_id]
+
+    def _tell(self, run_id: str, seen: Seen) -> None:
+        self._executor.post(lambda: self._executor.notice(run_id, seen))
+
+    def _watch_executor(self, stands_seconds: float) -> None:
+        """Say once which tool blocks the loop, and where (R-21)."""
+        if stands_seconds < _HUNG_SECONDS:
+            self._warned = False
+            return
+        if self._warned:
+            return
+        self._warned = True
+        running = sorted(
+            {tool.name for one in self._executor.holdings().values() for tool in list(one.executing.values())}
+        )
+        frame = sys._current_frames().get(self._executor.thread_id)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "unknown\n"
+        _log.warning(
+            "the executor's loop has stood still for %.1f s; tools running: %s\n%s",
+            stands_seconds,
+            ", ".join(running) or "none",
+            stack,
+        )
+
+    # deaths
+
+    async def _deaths(self) -> None:
+        while not self._stopped:
+            await self._pause(self._executor.lease.seconds / 4)
+            worker = self._executor.lease.worker
+            if worker is None or self._stopped:
+                continue
+            try:
+                await self._store.bury(worker)
+                await self._store.sweep()
+            except StoreError:
+                continue
+
+    # what nobody executes, and what the executor does not stop
+
+    async def _overdue(self) -> None:
+        while not self._stopped:
+            await self._pause(_LOOK_SECONDS)
+            try:
+                headers = await self._store.overdue(_BATCH)
+            except StoreError:
+                continue
+            worker = self._executor.lease.worker
+            if worker is None:
+                continue
+            for header in headers:
+                await self._settle(header, header.epoch, worker)
+            await self._take_hung(worker)
+
+    async def _take_hung(self, worker: str) -> None:
+        """Take own Runs that a hung executor was asked to stop and did not."""
+        now = self._system.monotonic()
+        for run_id, since in list(self._must_stop.items()):
+            attempt = self._executor.holdings().get(run_id)
+            hung = now - self._executor.alive_at() > _HUNG_SECONDS
+            if attempt is None or now - since < _ASKED_SECONDS or not hung:
+                continue
+            attempt.revoked = True
+            del self._must_stop[run_id]
+            await self._settle(attempt.header, attempt.epoch, worker)
+
+    async def _settle(self, header: RunRow, epoch: int, worker: str) -> None:
+        judged = header.model_copy(update={"epoch": epoch})
+        await take_and_settle(
+            self._store,
+            judged,
+            _TIMED_OUT,
+            worker=worker,
+            crashes=header.crashes,
+            system=self._system,
+        )
+
+    # Runs that are ours in the store and unknown here
+
+    async def _strays(self) -> None:
+        """Once per lease: unknown before and after asking, and still ours: claim it anew."""
+        while not self._stopped:
+            await self._pause(self._executor.lease.seconds)
+            worker = self._executor.lease.worker
+            if worker is None or self._stopped:
+                continue
+            known = self._executor.in_hand()
+            try:
+                headers = await self._store.held_by(worker)
+            except StoreError:
+                continue
+            for header in headers:
+                if header.run_id not in known:
+                    self._adopt(worker, header)
+
+    def _adopt(self, worker: str, header: RunRow) -> None:
+        self._executor.post(lambda: self._executor.adopt(worker, header))

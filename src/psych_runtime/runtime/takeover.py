@@ -1,0 +1,208 @@
+"""Claims, and Runs that are settled by somebody who never holds them (R-4, R-7)."""
+
+import asyncio
+from dataclasses import replace
+from typing import Final, Literal, NamedTuple
+
+from psych_schema.common import EndState
+from psych_schema.record import AttemptStarted, Record, RunAdmitted
+from psych_schema.store import RecordRow, RunRow
+
+from psych_runtime._system import System
+from psych_runtime._version import __version__
+from psych_runtime.core.codec import Position, decode, seal
+from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.fold import Changes, RunState, advance, step
+from psych_runtime.core.header import claim_change, header_change
+from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound, StoreError
+from psych_runtime.ports.answers import Committed, LeaseLost
+from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
+from psych_runtime.runtime.commit import commit_surely
+from psych_runtime.runtime.history import messages_before
+from psych_runtime.runtime.settle import settlement
+
+__all__ = ["Claim", "End", "Folded", "claim_unit", "fold_rows", "mark_corrupt", "take_and_settle"]
+
+_ROUNDS: Final = 5  # of a takeover that others' messages keep overtaking
+
+
+class Claim(NamedTuple):
+    """Who claims a Run, and why."""
+
+    worker: str
+    reason: Literal["fresh", "woken", "handed_over", "reclaimed"]
+    crashes: int
+
+    @classmethod
+    def of(cls, header: RunRow, *, worker: str, crashes: int) -> "Claim":
+        """Return a claim of the Run as its header stands."""
+        match header.state:
+            case "running":
+                return cls(worker, "reclaimed", crashes)
+            case "suspended":
+                return cls(worker, "woken", crashes)
+            case _:
+                return cls(worker, "handed_over" if header.epoch else "fresh", crashes)
+
+
+class End(NamedTuple):
+    """How a Run is to end that nobody executes any more."""
+
+    state: EndState
+    code: str
+
+
+class Folded(NamedTuple):
+    """A log that was read to its end."""
+
+    state: RunState
+    conversation: Conversation
+    admitted: RunAdmitted
+    run_salt: str
+
+
+def claim_unit(header: RunRow, claim: Claim, *, system: System) -> Unit:
+    """Return the unit that takes a Run: attempt.started under the next epoch."""
+    commit_id = system.new_id("com")
+    epoch = header.epoch + 1
+    started = _attempt_started(header.run_id, claim, system)
+    sealed = seal(
+        [started],
+        Position(header.head, header.head_hash, header.head_at),
+        tenant=header.tenant,
+        epoch=epoch,
+        commit_id=commit_id,
+        salts=(),
+    )
+    change = Change(
+        header.run_id,
+        header.head,
+        header.epoch,
+        tuple(sealed),
+        claim_change(header, worker=claim.worker, crashes=claim.crashes),
+    )
+    return Unit(commit_id, header.tenant, (change,))
+
+
+def _attempt_started(run_id: str, claim: Claim, system: System) -> AttemptStarted:
+    return AttemptStarted(
+        run_id=run_id,
+        id=system.new_id("rec"),
+        at=system.now(),
+        worker=claim.worker,
+        build=__version__,
+        reason=claim.reason,
+        crashes=claim.crashes,
+    )
+
+
+async def fold_rows(store: Store, tenant: str, rows: list[RecordRow]) -> Folded:
+    """Fold a whole log, with what was said before it in its thread.
+
+    Raises CorruptLog, NewerRecord, and what reading predecessors raises.
+    """
+    first = decode(rows[0]).record
+    if not isinstance(first, RunAdmitted):
+        raise CorruptLog(reason="run_is_none", run_id=rows[0].run_id, seq=rows[0].seq)
+    conversation = Conversation(await messages_before(store, tenant, first))
+    state = RunState()
+    for row in rows:
+        entry = decode(row)
+        advance(state, entry)
+        conversation.add(entry.record)
+    return Folded(state, conversation, first, rows[0].salt or "")
+
+
+async def mark_corrupt(store: Store, header: RunRow, *, epoch: int, system: System) -> None:
+    """Say in the header that the log cannot be read; the log stays as it is (LOG-3)."""
+    change = Change(
+        header.run_id,
+        header.head,
+        epoch,
+        (),
+        HeaderChange(state="corrupt", worker=None, wake_at=None, deadline_at=None),
+    )
+    await store.commit([Unit(system.new_id("com"), header.tenant, (change,))])
+
+
+async def take_and_settle(
+    store: Store, header: RunRow, end: End, *, worker: str, crashes: int, system: System
+) -> bool:
+    """Settle a Run in ONE unit at the head that was folded; nobody holds it in between (R-4).
+
+    The fence is the epoch that the caller judged by, never one read later; another epoch, and
+    it gives up. True: the Run has settled by this call.
+    """
+    judged = header.epoch
+    for _ in range(_ROUNDS):
+        try:
+            header = await store.header(header.tenant, header.run_id)
+            rows = await store.read(header.tenant, header.run_id)
+        except (StoreError, RunNotFound):
+            return False
+        if header.state in ("settled", "corrupt") or header.epoch != judged:
+            return False
+        try:
+            unit = await _settling_unit(store, header, rows, end, worker, crashes, system)
+        except CorruptLog:
+            await mark_corrupt(store, header, epoch=header.epoch, system=system)
+            return False
+        except (NewerRecord, StoreError):
+            return False
+        [answer] = await commit_surely(store, [unit], system=system)
+        if isinstance(answer, Committed):
+            return True
+        if isinstance(answer, LeaseLost):
+            return False
+        await asyncio.sleep(system.random() * 0.02)
+    return False
+
+
+async def _settling_unit(
+    store: Store,
+    header: RunRow,
+    rows: list[RecordRow],
+    end: End,
+    worker: str,
+    crashes: int,
+    system: System,
+) -> Unit:
+    folded = await fold_rows(store, header.tenant, rows[: header.head])
+    state = folded.state.overlay()
+    claim = Claim.of(header, worker=worker, crashes=crashes)
+    written: list[tuple[Record, Changes]] = []
+
+    def write(record: Record) -> None:
+        changes = step(state, record)
+        state.apply(record, changes)
+        written.append((record, changes))
+
+    write(_attempt_started(header.run_id, claim, system))
+    aborted = state.get("abort").phase != "none"
+    found = settlement(
+        state,
+        folded.conversation,
+        folded.admitted,
+        end="aborted" if aborted else end.state,
+        code="aborted" if aborted else end.code,
+        output=None,
+        system=system,
+        now=system.now(),
+    )
+    for record in (*found.closers, found.settled):
+        write(record)
+    commit_id = system.new_id("com")
+    sealed = seal(
+        [record for record, _ in written],
+        Position(header.head, header.head_hash, header.head_at),
+        tenant=header.tenant,
+        epoch=header.epoch + 1,
+        commit_id=commit_id,
+        salts=iter(system.salt, ""),
+    )
+    changed = header_change(written, first_seq=header.head + 1, crashes=header.crashes)
+    changed = replace(changed, epoch=header.epoch + 1)
+    change = Change(header.run_id, header.head, header.epoch, tuple(sealed), changed)
+    linked = found.linked(system)
+    more = linked(commit_id) if linked else ()
+    return Unit(commit_id, header.tenant, (change, *more), found.keys(header.tenant))

@@ -1,0 +1,409 @@
+"""The worker: claims Runs it has slots for, executes them, lets them go in order (R-15, R-21)."""
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
+from typing import Final
+
+from psych_schema.spec import AgentSpec
+from psych_schema.store import RunRow
+
+from psych_runtime._version import __version__
+from psych_runtime.core.codec import SCHEMA_VERSION
+from psych_runtime.core.validation import read_spec
+from psych_runtime.errors import InvalidSpec, StoreError
+from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.store import Exclude, Seen
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
+from psych_runtime.runtime.execution import execute
+from psych_runtime.runtime.flusher import Flusher
+from psych_runtime.runtime.host import Host
+from psych_runtime.runtime.lease import Lease
+from psych_runtime.runtime.runtime import Runtime
+from psych_runtime.runtime.signals import Lost
+from psych_runtime.runtime.supervisor import Supervisor
+from psych_runtime.runtime.takeover import Claim, End, claim_unit, take_and_settle
+from psych_runtime.tools.code import CodeExecutor
+
+__all__ = ["Worker"]
+
+_log: Final = logging.getLogger("psych_runtime")
+
+_HEARTBEAT_SECONDS: Final = 0.2
+_RISKY_CRASHES: Final = 2  # a Run that crashed so often runs alone of its kind (R-7)
+_EXHAUSTED: Final = End("failed", "attempts_exhausted")
+
+
+class Worker:
+    """Executes Runs of a store until it is stopped; any number of them share a store.
+
+    Args:
+        runtime: store, models, tools.
+        concurrency: Runs held at once, at least 1.
+        lease_seconds: how long the store believes this worker alive without a word.
+        max_attempts: attempts in a row that may die or fail before the Run fails.
+        grace_seconds: what `stop` gives running calls.
+        poll_seconds: how often an idle worker looks for Runs.
+        threads: False where there are none: the supervisor is a task then, and a tool that
+            blocks the loop stops renewals, too.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        concurrency: int = 64,
+        lease_seconds: float = 6.0,
+        max_attempts: int = 10,
+        grace_seconds: float = 30.0,
+        poll_seconds: float = 0.2,
+        threads: bool = sys.platform != "emscripten",
+    ) -> None:
+        self.runtime = runtime
+        self.lease = Lease(runtime.system, seconds=lease_seconds)
+        self.thread_id = threading.get_ident()
+        self._concurrency = concurrency
+        self._grace_seconds = grace_seconds
+        self._poll_seconds = poll_seconds
+        self._threads = threads
+        self._held: dict[str, Attempt] = {}
+        self._claiming: set[str] = set()
+        self._specs: dict[tuple[str, str], AgentSpec | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event = asyncio.Event()
+        self._alive_at = 0.0
+        self._after_tenant = ""
+        context = runtime.new_context(None)
+        pool = ThreadPoolExecutor(concurrency, "psych-tool") if threads else None
+        self._pool = pool
+        self._host = Host(
+            runtime=runtime,
+            lease=self.lease,
+            flushes=Flusher(runtime.store, self._spawn, context),
+            tools=CodeExecutor(pool),
+            spawn=self._spawn,
+            max_attempts=max_attempts,
+        )
+
+    # what the consumer calls
+
+    async def run(self) -> None:
+        """Execute Runs until `stop`; then let them go and return.
+
+        Cancelling is a `stop` without grace. Raises what makes the store unusable.
+        """
+        self._loop = asyncio.get_running_loop()
+        self.thread_id = threading.get_ident()
+        self._beat()
+        await self._enlist()
+        supervisor = Supervisor(self, self.runtime.store.twin(), self.runtime.system)
+        finished = self._supervise(supervisor)
+        try:
+            await self._claim_until_stopped()
+            await self._drain()
+        except asyncio.CancelledError:
+            self._host.grace_over = True
+            self.stop()
+            await asyncio.shield(self._drain())
+            raise
+        finally:
+            supervisor.stop()
+            self._loop = None
+            await asyncio.shield(finished)
+            await self._finish_tasks()
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def stop(self) -> None:
+        """Stop claiming and let every Run go, within the grace time; call it on the loop."""
+        self._host.draining = True
+        self._wake.set()
+        for attempt in list(self._held.values()):
+            attempt.kick()
+
+    def nudge(self) -> None:
+        """Look for Runs now: somebody in this process has dispatched one."""
+        self._wake.set()
+
+    # what the supervisor reads and posts
+
+    def holdings(self) -> Mapping[str, Attempt]:
+        """Return a snapshot of the attempts in hand."""
+        return dict(self._held)
+
+    def in_hand(self) -> frozenset[str]:
+        """Return every Run that is held or being claimed."""
+        return frozenset(self._held) | frozenset(self._claiming)
+
+    def alive_at(self) -> float:
+        """Return when the loop last turned, by the monotonic clock."""
+        return self._alive_at
+
+    def post(self, act: Callable[[], None]) -> None:
+        """Run `act` on the executor's loop; nothing once the worker has ended."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(act)
+
+    def died(self, worker: str) -> None:
+        """Discard everything and come back under a new id (R-5)."""
+        if self.lease.worker != worker:
+            return
+        self.lease.lost()
+        for attempt in list(self._held.values()):
+            self._lose(attempt, "the worker was declared dead")
+        self._begin(self._enlist())
+
+    def notice(self, run_id: str, seen: Seen) -> None:
+        """Compare what the store says of a held Run with what the attempt knows."""
+        attempt = self._held.get(run_id)
+        if attempt is None or not attempt.begun:
+            return
+        if seen.epoch > attempt.epoch:
+            self._lose(attempt, "another attempt took the run")
+        elif seen.epoch == attempt.epoch:
+            if seen.overdue and not attempt.overdue:
+                attempt.overdue = True
+                attempt.kick()
+            if seen.head > attempt.journal.position.seq:
+                attempt.journal.nudge()
+
+    def adopt(self, worker: str, header: RunRow) -> None:
+        """Claim anew a Run of ours that nobody here knows, never under the epoch found."""
+        if worker == self.lease.worker and header.run_id not in self.in_hand():
+            self._begin(self._claim_each([(header, header.crashes)], worker))
+
+    # claiming
+
+    async def _claim_until_stopped(self) -> None:
+        while not self._host.draining:
+            self._wake.clear()
+            claimed = 0
+            try:
+                claimed = await self._claim()
+            except (StoreError, Lost) as error:
+                _log.debug("no claims: %s", error)
+            if not claimed and not self._host.draining:
+                await self._idle(self._poll_seconds)
+
+    async def _idle(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _claim(self) -> int:
+        """Claim what there are slots for; return how many Runs were taken."""
+        free = self._concurrency - len(self._held) - len(self._claiming)
+        worker = self.lease.worker
+        if free <= 0 or worker is None or not self.lease.fresh():
+            return 0
+        sent = self.runtime.system.monotonic()
+        exclude = Exclude(tuple(self.in_hand()), self._unrunnable(), SCHEMA_VERSION)
+        found = await self.runtime.store.ready(
+            free, after_tenant=self._after_tenant, exclude=exclude
+        )
+        self.lease.observe(found.now, sent)
+        if not found.headers:
+            return 0
+        self._after_tenant = found.headers[-1].tenant
+        picked: list[tuple[RunRow, int]] = []
+        risky = any(one.header.crashes >= _RISKY_CRASHES for one in self._held.values())
+        for header in found.headers:
+            crashes = header.crashes + (header.state == "running")
+            if await self._spec(header) is None:
+                continue
+            if crashes >= self._host.max_attempts:
+                self._begin(self._exhaust(header, crashes, worker))
+                continue
+            if crashes >= _RISKY_CRASHES:
+                if risky:
+                    continue
+                risky = True
+            picked.append((header, crashes))
+        await self._claim_each(picked, worker)
+        return len(picked)
+
+    async def _claim_each(self, picked: list[tuple[RunRow, int]], worker: str) -> None:
+        """Take each Run by a unit of its own; losing a race is normal."""
+        if not picked or self.lease.worker != worker:
+            return
+        units = [
+            claim_unit(
+                header,
+                Claim.of(header, worker=worker, crashes=crashes),
+                system=self.runtime.system,
+            )
+            for header, crashes in picked
+        ]
+        ids = {header.run_id for header, _ in picked}
+        self._claiming |= ids
+        try:
+            found = await commit_surely(
+                self.runtime.store,
+                units,
+                system=self.runtime.system,
+                give_up=lambda: self.lease.worker != worker,
+            )
+            for (header, crashes), answer in zip(picked, found, strict=True):
+                if isinstance(answer, Committed) and self.lease.worker == worker:
+                    await self._start(header, crashes)
+        except Lost:
+            return
+        finally:
+            self._claiming -= ids
+
+    async def _start(self, header: RunRow, crashes: int) -> None:
+        spec = await self._spec(header)
+        if spec is None:
+            return  # the supervisor finds it as a stray
+        header = header.model_copy(update={"crashes": crashes})
+        attempt = Attempt(self._host, header, epoch=header.epoch + 1)
+        self._held[header.run_id] = attempt
+        attempt.task = self._spawn(self._execute(attempt, spec))
+
+    async def _execute(self, attempt: Attempt, spec: AgentSpec) -> None:
+        try:
+            await execute(attempt, spec)
+        finally:
+            if self._held.get(attempt.run_id) is attempt:
+                del self._held[attempt.run_id]
+            self._wake.set()
+
+    async def _exhaust(self, header: RunRow, crashes: int, worker: str) -> None:
+        """Fail a Run whose attempts keep dying (R-7)."""
+        self._claiming.add(header.run_id)
+        try:
+            await take_and_settle(
+                self.runtime.store,
+                header,
+                _EXHAUSTED,
+                worker=worker,
+                crashes=crashes,
+                system=self.runtime.system,
+            )
+        finally:
+            self._claiming.discard(header.run_id)
+
+    async def _spec(self, header: RunRow) -> AgentSpec | None:
+        """Return the Run's Spec, None when this worker cannot run it (PUB-3)."""
+        key = (header.tenant, header.version)
+        if key not in self._specs:
+            text = await self.runtime.store.version(*key)
+            try:
+                self._specs[key] = read_spec(text) if text is not None else None
+            except InvalidSpec as error:
+                _log.warning("version %s cannot be read by this build: %s", header.version, error)
+                self._specs[key] = None
+        spec = self._specs[key]
+        return None if spec is None or self.runtime.missing(spec) else spec
+
+    def _unrunnable(self) -> tuple[str, ...]:
+        return tuple(
+            hash
+            for (_, hash), spec in self._specs.items()
+            if spec is None or self.runtime.missing(spec)
+        )
+
+    # being alive
+
+    async def _enlist(self) -> None:
+        """Get a worker id whose row exists; as long as it takes."""
+        delay = FIRST_DELAY_SECONDS
+        while True:
+            worker = self.runtime.system.new_id("wrk")
+            sent = self.runtime.system.monotonic()
+            try:
+                now = await self.runtime.store.enlist(
+                    worker,
+                    lease_seconds=self.lease.seconds,
+                    build=__version__,
+                    tools=sorted(self.runtime.registry.identities()),
+                )
+            except StoreError as error:
+                _log.warning("cannot enlist: %s", error)
+                await asyncio.sleep(delay)
+                delay = longer(delay)
+                continue
+            self.lease.enlisted(worker, now=now, sent=sent)
+            self._wake.set()
+            return
+
+    def _beat(self) -> None:
+        """Show that the loop turns."""
+        self._alive_at = self.runtime.system.monotonic()
+        if self._loop is not None:
+            self._loop.call_later(_HEARTBEAT_SECONDS, self._beat)
+
+    def _supervise(self, supervisor: Supervisor) -> asyncio.Future[None]:
+        """Start the supervisor; the future ends with it."""
+        if not self._threads:
+            return self._spawn(supervisor.run())
+        loop = asyncio.get_running_loop()
+        finished: asyncio.Future[None] = loop.create_future()
+
+        def supervise() -> None:
+            try:
+                asyncio.run(supervisor.run())
+            except Exception:  # without it nothing renews: the worker ends in order
+                _log.exception("the supervisor failed; the worker stops")
+                self.post(self.stop)
+            finally:
+                loop.call_soon_threadsafe(finished.set_result, None)
+
+        threading.Thread(target=supervise, name="psych-supervisor", daemon=True).start()
+        return finished
+
+    def _lose(self, attempt: Attempt, why: str) -> None:
+        attempt.revoked = True
+        if attempt.begun:
+            attempt.journal.lose(Lost(why))
+        if attempt.task is not None:
+            attempt.task.cancel()
+        if self._held.get(attempt.run_id) is attempt:
+            del self._held[attempt.run_id]
+
+    # ending
+
+    async def _drain(self) -> None:
+        until = self.runtime.system.monotonic() + self._grace_seconds
+        while self._held or self._claiming:
+            if self.runtime.system.monotonic() >= until:
+                self._host.grace_over = True
+            for attempt in list(self._held.values()):
+                if self._host.grace_over:
+                    attempt.kick()
+            await asyncio.sleep(min(0.05, self._grace_seconds + 0.01))
+
+    async def _finish_tasks(self) -> None:
+        """Wait for flushes and reads that are under way, not for tools given up."""
+        left = [task for task in self._tasks if task is not asyncio.current_task()]
+        if left:
+            await asyncio.wait(left, timeout=1.0)
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        """Start a task that nobody awaits."""
+        self._tasks.add(self._spawn(work))
+
+    def _spawn(
+        self, work: Coroutine[None, None, None], context: Context | None = None
+    ) -> asyncio.Task[None]:
+        """Start a task in a context of its own, never in a Run's (RUN-12)."""
+        own = self.runtime.new_context(None) if context is None else context
+        task = asyncio.get_running_loop().create_task(work, context=own)
+        self._tasks.add(task)
+        task.add_done_callback(self._reap)
+        return task
+
+    def _reap(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if not isinstance(error, Lost):
+                _log.debug("a task ended with %r", error)

@@ -1,0 +1,155 @@
+"""The on-ramp: store, registry, runtime and worker in one `async with`."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from psych_schema.common import Scope
+from psych_schema.record import Record
+from psych_schema.spec import Spec
+from psych_schema.view import AnswerView, StatusView
+from pydantic import JsonValue
+
+from psych_runtime import _reads
+from psych_runtime._system import System
+from psych_runtime.api import Dispatched, Version, dispatch, publish
+from psych_runtime.ports.model import ModelClient
+from psych_runtime.ports.policy import Policy
+from psych_runtime.ports.store import Store
+from psych_runtime.runtime.runtime import Runtime
+from psych_runtime.runtime.worker import Worker
+from psych_runtime.store.open import open_store
+from psych_runtime.tools.registry import ToolRegistry
+
+__all__ = ["Session", "session"]
+
+_GRACE_SECONDS: Final = 5.0
+
+
+class Session:
+    """A store, a runtime and a running worker; everything in it is the real object."""
+
+    def __init__(self, runtime: Runtime, worker: Worker, scope: Scope) -> None:
+        self.runtime = runtime
+        self.worker = worker
+        self.scope = scope
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self.runtime.store
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools that Specs may name."""
+        return self.runtime.registry
+
+    async def publish(self, spec: Spec | Mapping[str, object] | str) -> Version:
+        """Publish `spec`, checked against this session's tools and models."""
+        return await publish(self.store, spec, scope=self.scope, check=self.runtime)
+
+    async def start(
+        self,
+        spec: Spec | Version,
+        message: str | JsonValue,
+        *,
+        continues: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Dispatched:
+        """Publish and dispatch; return at once. A text is `{"message": text}`."""
+        version = spec if isinstance(spec, Version) else await self.publish(spec)
+        dispatched = await dispatch(
+            self.store,
+            version,
+            scope=self.scope,
+            input={"message": message} if isinstance(message, str) else message,
+            continues=continues,
+            idempotency_key=idempotency_key,
+            deltas=True,
+            system=self.runtime.system,
+        )
+        self.worker.nudge()
+        return dispatched
+
+    async def ask(
+        self,
+        spec: Spec | Version,
+        message: str | JsonValue,
+        *,
+        continues: str | None = None,
+        timeout_seconds: float | None = 120.0,
+    ) -> AnswerView:
+        """Run to the answer, or to what the Run waits for.
+
+        Raises WaitTimeout; the Run goes on and can be asked for by its id.
+        """
+        run = await self.start(spec, message, continues=continues)
+        await _reads.wait(
+            self.store,
+            run.run_id,
+            scope=self.scope,
+            until="suspended",
+            timeout_seconds=timeout_seconds,
+        )
+        return await _reads.answer(self.store, run.run_id, scope=self.scope)
+
+    async def wait(self, run_id: str, *, timeout_seconds: float | None = None) -> StatusView:
+        """Return once the Run has settled. Raises WaitTimeout."""
+        return await _reads.wait(
+            self.store, run_id, scope=self.scope, timeout_seconds=timeout_seconds
+        )
+
+    def stream(self, run_id: str, *, after: int = 0) -> AsyncGenerator[Record]:
+        """Yield every record after `after`, until the Run settles."""
+        return _reads.stream(self.store, run_id, scope=self.scope, after=after)
+
+
+@asynccontextmanager
+async def session(
+    model: ModelClient | Mapping[str, ModelClient],
+    *,
+    tools: Iterable[Callable[..., object]] = (),
+    registry: ToolRegistry | None = None,
+    store: Store | str | None = None,
+    tenant: str = "local",
+    policy: Policy | None = None,
+    context: Callable[[Scope | None], None] | None = None,
+    system: System | None = None,
+) -> AsyncIterator[Session]:
+    """Run agents in this process: the shortest way to a durable answer.
+
+    Args:
+        tools: functions that the model may call, marked with `@tool` or plain.
+        registry: tools that are registered already; `tools` are added to it.
+        store: a store, or the URL of one; None keeps everything in memory. A SQLite file
+            opened here is migrated here; other stores say what to run.
+        tenant: whose Runs they are.
+        policy, context, system: as for Runtime.
+    """
+    registry = ToolRegistry() if registry is None else registry
+    for function in tools:
+        registry.register(function)
+    opened: Store | None = None
+    if store is None or isinstance(store, str):
+        store = opened = open_store(store or "memory://")
+        await store.migrate()
+    runtime = Runtime(
+        store=store,
+        model=model,
+        registry=registry,
+        policy=policy,
+        context=context,
+        system=system,
+    )
+    worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield Session(runtime, worker, Scope(tenant=tenant))
+    finally:
+        worker.stop()
+        try:
+            await running
+        finally:
+            if opened is not None:
+                await opened.close()

@@ -1,0 +1,250 @@
+"""The rows of the in-memory store: plain methods, each of them whole under one lock.
+
+The same rows as in a database, so that nothing passes here that another store would refuse.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+
+from psych_runtime import errors
+from psych_runtime._system import System
+from psych_runtime.ports.answers import (
+    Answer,
+    Committed,
+    KeyTaken,
+    LeaseLost,
+    RunNotFound,
+    SeqConflict,
+    ThreadTaken,
+)
+from psych_runtime.ports.store import (
+    Admit,
+    Change,
+    Exclude,
+    Found,
+    Page,
+    Renewed,
+    RunFilter,
+    Unit,
+)
+from psych_runtime.store._memory_index import INDEXED, MemoryIndex
+from psych_runtime.store._memory_workers import MemoryWorkers
+from psych_runtime.store._notices import Heads, Notices
+from psych_runtime.store._order import (
+    decode_cursor,
+    encode_cursor,
+    excluded,
+    matches,
+    seen,
+    take_fairly,
+)
+from psych_runtime.store._units import admitted, changed, check_units, heads_after
+from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+
+__all__ = ["MemoryRows"]
+
+
+class MemoryRows:
+    """What all handles of one in-memory store share."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.notices = Notices()
+        self._lock = threading.Lock()
+        self._runs: dict[str, RunRow] = {}
+        self._logs: dict[str, list[RecordRow]] = {}
+        self._keys: dict[tuple[str, str, str], KeyRow] = {}
+        self._threads: dict[tuple[str, str, int], str] = {}
+        self._tails: dict[tuple[str, str], tuple[int, str]] = {}
+        self._workers = MemoryWorkers()
+        self._texts: dict[tuple[str, str, str], str] = {}
+        self._index = MemoryIndex(self._runs)
+
+    def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        """Judge and apply each unit (R-1), then wake whoever waits for its Runs."""
+        check_units(units)
+        moved: Heads = {}
+        with self._lock:
+            answers: list[Answer] = []
+            for unit in units:
+                answer = self._judge(unit)
+                if answer is None:
+                    self._apply(unit)
+                    moved |= heads_after(unit)
+                    answer = Committed()
+                answers.append(answer)
+        self.notices.tell(moved)
+        return answers
+
+    def _judge(self, unit: Unit) -> Answer | None:
+        fence: Answer | None = None
+        head: Answer | None = None
+        for change in unit.changes:
+            header = self._runs.get(change.run_id)
+            if isinstance(change, Admit):
+                if header is not None:
+                    head = head or SeqConflict(change.run_id)
+                continue
+            if header is None or header.tenant != unit.tenant:
+                return RunNotFound(change.run_id)
+            if change.fence is not None and change.fence != header.epoch:
+                fence = fence or LeaseLost(change.run_id)
+            if change.expect_head != header.head:
+                head = head or SeqConflict(change.run_id)
+        return fence or head or self._judge_names(unit)
+
+    def _judge_names(self, unit: Unit) -> Answer | None:
+        for key in unit.keys:
+            known = self._keys.get((unit.tenant, key.run_id, key.key))
+            if known is not None:
+                return KeyTaken(known.key, known.digest, known.receipt)
+        places: set[tuple[str, str, int]] = set()
+        for change in unit.changes:
+            if isinstance(change, Admit):
+                place = (unit.tenant, change.header.thread, change.header.position)
+                if place in self._threads or place in places:
+                    return ThreadTaken(change.header.thread, change.header.position)
+                places.add(place)
+        return None
+
+    def _apply(self, unit: Unit) -> None:
+        for change in unit.changes:
+            if isinstance(change, Admit):
+                self._admit(change)
+            else:
+                self._change(change)
+        for key in unit.keys:
+            self._keys[unit.tenant, key.run_id, key.key] = key
+
+    def _admit(self, admit: Admit) -> None:
+        header = admitted(admit, self.system.now())
+        run_id, thread = header.run_id, (header.tenant, header.thread)
+        self._runs[run_id] = header
+        self._logs[run_id] = [sealed.row for sealed in admit.records]
+        self._threads[*thread, header.position] = run_id
+        place = (header.position, run_id)
+        self._tails[thread] = max(self._tails.get(thread, place), place)
+        self._index.add(header)
+
+    def _change(self, change: Change) -> None:
+        before = self._runs[change.run_id]
+        columns = changed(before, change, self.system.now())
+        after = before.model_copy(update=columns)
+        self._runs[change.run_id] = after
+        self._logs[change.run_id].extend([sealed.row for sealed in change.records])
+        if not INDEXED.isdisjoint(columns):
+            self._index.move(before, after)
+
+    def read(self, tenant: str, run_id: str, after: int, limit: int | None) -> list[RecordRow]:
+        """Return records behind `after`: logs are gapless, so seq tells the place."""
+        with self._lock:
+            self._header(tenant, run_id)
+            first = max(0, after)
+            return self._logs[run_id][first : None if limit is None else first + limit]
+
+    def header(self, tenant: str, run_id: str) -> RunRow:
+        """Return a header of this tenant."""
+        with self._lock:
+            return self._header(tenant, run_id)
+
+    def _header(self, tenant: str, run_id: str) -> RunRow:
+        header = self._runs.get(run_id)
+        if header is None or header.tenant != tenant:
+            raise errors.RunNotFound(run_id=run_id)
+        return header
+
+    def tail(self, tenant: str, thread: str) -> RunRow | None:
+        """Return the last Run of a thread."""
+        with self._lock:
+            last = self._tails.get((tenant, thread))
+            return None if last is None else self._runs[last[1]]
+
+    def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
+        """Return a key row."""
+        return self._keys.get((tenant, run_id, key))
+
+    def moved(self, tenant: str, heads: Mapping[str, int]) -> set[str]:
+        """Return Runs of this tenant that are past the given heads."""
+        with self._lock:
+            found = {run_id: self._runs.get(run_id) for run_id in heads}
+        return {
+            run_id
+            for run_id, header in found.items()
+            if header is not None and header.tenant == tenant and header.head > heads[run_id]
+        }
+
+    def ready(self, limit: int, after_tenant: str, exclude: Exclude) -> Found:
+        """Return claimable Runs (R-15)."""
+        with self._lock:
+            now = self.system.now()
+            tenants = self._index.claimable(now, after_tenant, self._workers.live)
+            wanted = (
+                (header for header in runs if not excluded(header, exclude)) for runs in tenants
+            )
+            return Found(now, take_fairly(wanted, limit))
+
+    def overdue(self, limit: int) -> list[RunRow]:
+        """Return Runs that a supervisor has to settle."""
+        with self._lock:
+            return list(islice(self._index.overdue(self.system.now(), self._workers.live), limit))
+
+    def list_runs(self, tenant: str, wanted: RunFilter, cursor: str | None, limit: int) -> Page:
+        """Return a page of a tenant's Runs."""
+        before = None if cursor is None else decode_cursor(cursor)
+        with self._lock:
+            found = (
+                header
+                for header in self._index.newest_first(tenant, before)
+                if matches(header, wanted)
+            )
+            headers = tuple(islice(found, limit))
+            more = len(headers) == limit and next(found, None) is not None
+        return Page(headers, encode_cursor(headers[-1]) if more else None)
+
+    def enlist(
+        self, worker: str, lease_seconds: float, build: str, tools: Sequence[str]
+    ) -> datetime:
+        """Write a worker's row; return the store's now."""
+        with self._lock:
+            now = self.system.now()
+            self._workers.enlist(worker, lease_seconds, build, tools, now)
+            return now
+
+    def workers(self) -> list[WorkerRow]:
+        """Return the rows of workers that are not dead."""
+        with self._lock:
+            return self._workers.alive()
+
+    def renew(self, worker: str, lease_seconds: float, run_ids: Sequence[str]) -> Renewed | None:
+        """Prolong a lease and tell about Runs."""
+        with self._lock:
+            now = self.system.now()
+            if not self._workers.renew(worker, lease_seconds, now):
+                return None
+            found = [self._runs[run_id] for run_id in run_ids if run_id in self._runs]
+        return Renewed(now, {header.run_id: seen(header, now) for header in found})
+
+    def held_by(self, worker: str) -> list[RunRow]:
+        """Return the running Runs of a worker."""
+        with self._lock:
+            return list(self._index.held(worker))
+
+    def bury(self, observer: str) -> list[str]:
+        """Mark workers dead (R-6)."""
+        with self._lock:
+            return self._workers.bury(observer, self.system.now())
+
+    def sweep(self) -> None:
+        """Forget dead workers that no header names."""
+        with self._lock:
+            self._workers.sweep(self._index.named)
+
+    def put_text(self, table: str, tenant: str, hash: str, text: str) -> None:
+        """Keep a text by its hash, once."""
+        self._texts.setdefault((table, tenant, hash), text)
+
+    def text(self, table: str, tenant: str, hash: str) -> str | None:
+        """Return a text by its hash."""
+        return self._texts.get((table, tenant, hash))

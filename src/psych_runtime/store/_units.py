@@ -1,0 +1,108 @@
+"""What every adapter does with a unit before and beside writing it (R-1)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from psych_runtime.ports.store import UNSET, Admit, After, Change, HeaderChange, Remaining, Unit
+from psych_runtime.store._notices import Heads
+from psych_schema.store import RunRow
+
+__all__ = ["admitted", "changed", "check_units", "edit_open", "heads_after"]
+
+
+def check_units(units: Sequence[Unit]) -> None:
+    """Refuse what no writer may send, before anything is written: a gap, a foreign row.
+
+    ValueError: a bug of the writer. Nothing that a user does leads here.
+    """
+    for unit in units:
+        if len(unit.changes) > 1:
+            _check_distinct(unit, "run", [change.run_id for change in unit.changes])
+        if unit.keys:
+            _check_distinct(unit, "key", [(key.run_id, key.key) for key in unit.keys])
+            _check_tenant(unit, (key.tenant for key in unit.keys))
+        for change in unit.changes:
+            if isinstance(change, Admit):
+                head = 0
+                _check_tenant(unit, (change.header.tenant,))
+                if change.header.head != len(change.records):
+                    raise ValueError(f"unit {unit.commit_id}: an admission's head is its last seq")
+            else:
+                head = change.expect_head
+            for seq, sealed in enumerate(change.records, head + 1):
+                row = sealed.row
+                if row.seq != seq or row.run_id != change.run_id or row.tenant != unit.tenant:
+                    raise ValueError(
+                        f"unit {unit.commit_id}: seq {seq} of {change.run_id} expected, "
+                        f"not seq {row.seq} of {row.run_id}"
+                    )
+
+
+def _check_distinct(unit: Unit, what: str, names: Sequence[object]) -> None:
+    if len(set(names)) != len(names):
+        raise ValueError(f"unit {unit.commit_id}: the same {what} twice")
+
+
+def _check_tenant(unit: Unit, tenants: Iterable[str]) -> None:
+    if any(tenant != unit.tenant for tenant in tenants):
+        raise ValueError(f"unit {unit.commit_id}: a row of another tenant")
+
+
+def admitted(admit: Admit, now: datetime) -> RunRow:
+    """Return the header of a new Run, its deadline counted from the store's now (R-14)."""
+    if admit.deadline_seconds is None:
+        return admit.header
+    deadline_at = now + timedelta(seconds=admit.deadline_seconds)
+    return admit.header.model_copy(update={"deadline_at": deadline_at})
+
+
+def changed(header: RunRow, change: Change, now: datetime) -> dict[str, object]:
+    """Return the columns that `change` sets; the head follows the last record."""
+    update: dict[str, object] = {}
+    if change.records:
+        last = change.records[-1]
+        update["head"] = last.row.seq
+        update["head_hash"] = last.hash
+        update["head_at"] = last.record.at
+        newest = max(sealed.record.v for sealed in change.records)
+        if newest > header.schema_version:
+            update["schema_version"] = newest
+    edit = change.header
+    for column in ("state", "worker", "epoch", "crashes", "abort", "referenced"):
+        value: object = getattr(edit, column)
+        if value is not UNSET:
+            update[column] = value
+    for column in ("wake_at", "deadline_at"):
+        instant: object = getattr(edit, column)
+        if isinstance(instant, After):
+            instant = now + timedelta(seconds=instant.seconds)
+        if instant is not UNSET:
+            update[column] = instant
+    if isinstance(edit.remaining_seconds, Remaining):
+        if header.deadline_at is not None:
+            left = (header.deadline_at - now).total_seconds()
+            update["remaining_seconds"] = max(0.0, left)
+    elif edit.remaining_seconds is not UNSET:
+        update["remaining_seconds"] = edit.remaining_seconds
+    if edit.opened or edit.closed:
+        update["open"] = edit_open(header.open, edit)
+    return update
+
+
+def edit_open(before: Mapping[str, int], edit: HeaderChange) -> dict[str, int]:
+    """Return the column `open` after a change: what closed is gone, what opened has its seq."""
+    after = {**before, **edit.opened}
+    for name in edit.closed:
+        after.pop(name, None)
+    return after
+
+
+def heads_after(unit: Unit) -> Heads:
+    """Return the heads to wake waiters with; a change without records wakes them, too."""
+    heads: Heads = {}
+    for change in unit.changes:
+        if change.records:
+            heads[unit.tenant, change.run_id] = change.records[-1].row.seq
+        elif isinstance(change, Change):
+            heads[unit.tenant, change.run_id] = change.expect_head + 1
+    return heads

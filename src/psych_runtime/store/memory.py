@@ -1,0 +1,156 @@
+"""The store without a database: for tests, simulations and places without threads or files.
+
+Keeps the same rows as the others, under one lock, since the executor's and the supervisor's
+loops may run in two threads (R-21). What it holds is gone with the process.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Self
+
+from psych_runtime._system import System
+from psych_runtime.errors import StoreUnavailable
+from psych_runtime.ports.answers import Answer
+from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.store._memory_rows import MemoryRows
+from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
+from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """Implements the store port in memory; `twin()` sees the same rows.
+
+    Every method answers without waiting, except `wait`. After `close` a handle raises
+    StoreUnavailable; the rows live as long as one handle does.
+    """
+
+    def __init__(self, system: System | None = None) -> None:
+        self._shared = MemoryRows(system or System())
+        self._closed = False
+
+    @property
+    def _rows(self) -> MemoryRows:
+        if self._closed:
+            raise StoreUnavailable(problem="this handle has been closed")
+        return self._shared
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        """Apply each unit all or none (R-1)."""
+        return self._rows.commit(units)
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        """Return records behind `after`. Raises RunNotFound."""
+        return self._rows.read(tenant, run_id, after, limit)
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        """Return the header. Raises RunNotFound."""
+        return self._rows.header(tenant, run_id)
+
+    async def tail(self, tenant: str, thread: str) -> RunRow | None:
+        """Return the last Run of a thread."""
+        return self._rows.tail(tenant, thread)
+
+    async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
+        """Return what is known of a request."""
+        return self._rows.key(tenant, run_id, key)
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        """Return claimable Runs, tenant by tenant in turns (R-15)."""
+        return self._rows.ready(limit, after_tenant, exclude)
+
+    async def overdue(self, limit: int) -> list[RunRow]:
+        """Return Runs that a supervisor has to settle."""
+        return self._rows.overdue(limit)
+
+    async def enlist(
+        self, worker: str, *, lease_seconds: float, build: str, tools: Sequence[str]
+    ) -> datetime:
+        """Write a worker's row; return the store's now."""
+        return self._rows.enlist(worker, lease_seconds, build, tools)
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the rows of workers that are not dead."""
+        return self._rows.workers()
+
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        """Prolong the lease; None when the worker is dead or unknown."""
+        return self._rows.renew(worker, lease_seconds, run_ids)
+
+    async def held_by(self, worker: str) -> list[RunRow]:
+        """Return the running Runs of a worker."""
+        return self._rows.held_by(worker)
+
+    async def bury(self, observer: str) -> list[str]:
+        """Mark workers dead whose lease is over (R-6)."""
+        return self._rows.bury(observer)
+
+    async def sweep(self) -> None:
+        """Forget dead workers that no header names."""
+        self._rows.sweep()
+
+    def twin(self) -> Self:
+        """Return another handle of the same rows."""
+        return copy.copy(self)
+
+    async def put_version(self, tenant: str, hash: str, document: str) -> None:
+        """Keep a published Spec."""
+        self._rows.put_text("version", tenant, hash, document)
+
+    async def version(self, tenant: str, hash: str) -> str | None:
+        """Return a published Spec's text."""
+        return self._rows.text("version", tenant, hash)
+
+    async def put_document(
+        self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
+    ) -> None:
+        """Keep a document."""
+        self._rows.put_text("document", tenant, hash, text)
+
+    async def document(self, tenant: str, hash: str) -> str | None:
+        """Return a document's text."""
+        return self._rows.text("document", tenant, hash)
+
+    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+        """Return Runs that may have moved; woken by the commit itself, in any loop."""
+        rows = self._rows
+        with rows.notices.waiting(tenant, heads) as waiter:
+            moved = rows.moved(tenant, heads)
+            if moved:
+                return frozenset(moved)
+            await waiter.sleep(seconds)
+            return frozenset(waiter.woken | rows.moved(tenant, heads))
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        filter: RunFilter = ANY_RUN,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Return a page of headers, newest first."""
+        return self._rows.list_runs(tenant, filter, cursor, limit)
+
+    async def migrate(self) -> None:
+        """Do nothing: there are no tables."""
+
+    async def close(self) -> None:
+        """End this handle; the others go on."""
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()

@@ -1,0 +1,323 @@
+"""The two threads of a database file: one writes, one reads; loops hand them jobs.
+
+A job is a function of the connection. Jobs that wait for the writer are grouped in one
+transaction, so that many commits cost one fsync; when a group fails, each job is tried alone,
+so that none suffers for another (R-22).
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from psych_runtime.errors import StoreUnavailable
+from psych_runtime.store.sqlite._connect import LOCK_SLICE_SECONDS, SqliteOptions, connect
+from psych_runtime.store.sqlite._failures import is_busy, translate
+
+__all__ = ["Job", "Lane", "Reader", "Work", "Writer"]
+
+_GROUP: Final = 256  # jobs of one transaction
+
+
+class Work(ABC):
+    """What a thread does for a loop: once done it is settled there."""
+
+    def __init__(self, *, needs_schema: bool = True) -> None:
+        self.needs_schema = needs_schema
+        self.slices = 0
+        self.loop = asyncio.get_running_loop()
+
+    @abstractmethod
+    def execute(self, connection: sqlite3.Connection) -> None:
+        """Do the work; what it raises passes. May be repeated after a rollback."""
+
+    @abstractmethod
+    def fail(self, error: Exception) -> None:
+        """Note that the work cannot be done."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Run what follows a success that is durable."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Answer, in the loop that asked."""
+
+
+class Job[T](Work):
+    """A function of the connection; `after` runs in the thread once its result is durable."""
+
+    def __init__(
+        self,
+        run: Callable[[sqlite3.Connection], T],
+        after: Callable[[T], None] | None = None,
+        *,
+        needs_schema: bool = True,
+    ) -> None:
+        super().__init__(needs_schema=needs_schema)
+        self._run = run
+        self._after = after
+        self._future: asyncio.Future[T] = self.loop.create_future()
+        self._result: list[T] = []
+        self._error: Exception | None = None
+
+    def execute(self, connection: sqlite3.Connection) -> None:
+        """Call the function."""
+        self._result = [self._run(connection)]
+
+    def fail(self, error: Exception) -> None:
+        """Answer with an error."""
+        self._error = error
+
+    def finish(self) -> None:
+        """Call what follows."""
+        if self._error is None and self._after is not None:
+            self._after(self._result[0])
+
+    def settle(self) -> None:
+        """Answer, unless whoever asked has given up."""
+        if self._future.done():
+            return
+        if self._error is None:
+            self._future.set_result(self._result[0])
+        else:
+            self._future.set_exception(self._error)
+
+    async def answer(self, patience_seconds: float | None) -> T:
+        """Return the result. StoreUnavailable after `patience_seconds`; it may still happen."""
+        timer = None
+        if patience_seconds is not None:
+            timer = self.loop.call_later(patience_seconds, self._give_up, patience_seconds)
+        try:
+            return await self._future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _give_up(self, patience_seconds: float) -> None:
+        if not self._future.done():
+            problem = f"no answer within {patience_seconds:g} s"
+            self._future.set_exception(StoreUnavailable(problem=problem))
+
+
+class _Stop(Work):
+    """The last work of a thread."""
+
+    def __init__(self) -> None:
+        super().__init__(needs_schema=False)
+        self.stopped: asyncio.Future[None] = self.loop.create_future()
+
+    def execute(self, connection: sqlite3.Connection) -> None:
+        """Do nothing: a thread ends when it meets this."""
+
+    def fail(self, error: Exception) -> None:
+        """Do nothing: it cannot fail."""
+
+    def finish(self) -> None:
+        """Do nothing: nothing follows."""
+
+    def settle(self) -> None:
+        """Let stop() return."""
+        if not self.stopped.done():
+            self.stopped.set_result(None)
+
+
+class Lane(ABC):
+    """A thread with one connection, opened at its first job and closed at its last."""
+
+    def __init__(
+        self, name: str, options: SqliteOptions, check: Callable[[sqlite3.Connection], None]
+    ) -> None:
+        self._options = options
+        self._check = check
+        self._checked = False
+        self._jobs: queue.SimpleQueue[Work] = queue.SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._start = threading.Lock()
+
+    def put(self, job: Work) -> None:
+        """Hand in a job; the first one starts the thread."""
+        self._jobs.put(job)
+        if self._thread.ident is None:
+            with self._start:
+                if self._thread.ident is None:
+                    self._thread.start()
+
+    async def stop(self) -> None:
+        """Let the jobs before this call end, then close the connection."""
+        if self._thread.ident is None:
+            return
+        last = _Stop()
+        self.put(last)
+        await last.stopped
+        self._thread.join()  # it has nothing left to do
+
+    def _open(self, *, writes: bool) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = connect(self._options, writes=writes)
+        return self._connection
+
+    def _check_schema(self, connection: sqlite3.Connection, job: Work) -> None:
+        if job.needs_schema and not self._checked:
+            self._check(connection)
+            self._checked = True
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _failure(self, error: Exception) -> Exception:
+        return translate(error, self._options.path)
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Do jobs until told to stop."""
+
+
+class Reader(Lane):
+    """Reads one job at a time; when idle it looks whether another process has written."""
+
+    def __init__(
+        self,
+        options: SqliteOptions,
+        check: Callable[[sqlite3.Connection], None],
+        idle: Callable[[sqlite3.Connection], float | None],
+    ) -> None:
+        super().__init__("psych-sqlite-reader", options, check)
+        self._idle = idle
+
+    def _work(self) -> None:
+        pause: float | None = None
+        while True:
+            try:
+                job = self._jobs.get(timeout=pause)
+            except queue.Empty:
+                pause = self._look()
+                continue
+            if isinstance(job, _Stop):
+                break
+            self._read(job)
+            _deliver([job])
+            pause = self._look()
+        self._close()
+        _deliver([job])
+
+    def _read(self, job: Work) -> None:
+        try:
+            connection = self._open(writes=False)
+            self._check_schema(connection, job)
+            job.execute(connection)
+        except Exception as error:  # whatever it is, the one who asked must learn it
+            job.fail(self._failure(error))
+
+    def _look(self) -> float | None:
+        if self._connection is None or not self._checked:
+            return None
+        try:
+            return self._idle(self._connection)
+        except sqlite3.Error:  # a hint is lost; the next read tells what is wrong
+            return None
+
+
+class Writer(Lane):
+    """Writes groups of jobs, each group in one immediate transaction."""
+
+    def __init__(self, options: SqliteOptions, check: Callable[[sqlite3.Connection], None]) -> None:
+        super().__init__("psych-sqlite-writer", options, check)
+        self._patience = max(1, round(options.busy_timeout_seconds / LOCK_SLICE_SECONDS))
+
+    def _work(self) -> None:
+        last: Work | None = None
+        while last is None:
+            group = [self._jobs.get()]
+            last = self._gather(group)
+            if group:
+                self._write(group)
+        self._close()
+        _deliver([last])
+
+    def _gather(self, group: list[Work]) -> Work | None:
+        """Add what waits already; return the stop if it is among it."""
+        while not isinstance(group[-1], _Stop) and len(group) < _GROUP:
+            try:
+                group.append(self._jobs.get_nowait())
+            except queue.Empty:
+                return None
+        return group.pop() if isinstance(group[-1], _Stop) else None
+
+    def _write(self, group: list[Work]) -> None:
+        try:
+            connection = self._open(writes=True)
+            begun = self._begin(connection, group)
+        except Exception as error:  # the same for all: none was begun
+            self._fail(group, error)
+            return
+        if begun:
+            self._try(connection, begun)
+
+    def _begin(self, connection: sqlite3.Connection, group: list[Work]) -> list[Work]:
+        """Take the lock; jobs that have waited long enough are told, the others are returned."""
+        while group:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not is_busy(error):
+                    raise
+                for job in group:
+                    job.slices += 1
+                late = [job for job in group if job.slices >= self._patience]
+                group = [job for job in group if job.slices < self._patience]
+                self._fail(late, error)
+            else:
+                return group
+        return []
+
+    def _try(self, connection: sqlite3.Connection, group: list[Work]) -> None:
+        try:
+            for job in group:
+                self._check_schema(connection, job)
+                job.execute(connection)
+            connection.execute("COMMIT")
+        except Exception as error:  # nothing of the group is written; whose fault was it?
+            self._roll_back(connection)
+            if len(group) == 1:
+                self._fail(group, error)
+            else:
+                for job in group:
+                    self._write([job])
+            return
+        _deliver(group)
+        for job in group:
+            job.finish()
+
+    def _fail(self, jobs: Sequence[Work], error: Exception) -> None:
+        for job in jobs:
+            job.fail(self._failure(error))
+        _deliver(jobs)
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error:  # closing rolls back, whatever state it is in
+                self._close()
+
+
+def _deliver(jobs: Sequence[Work]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[Work]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, theirs in by_loop.items():
+        with suppress(RuntimeError):  # the loop has been closed: nobody waits
+            loop.call_soon_threadsafe(_settle, theirs)
+
+
+def _settle(jobs: Sequence[Work]) -> None:
+    for job in jobs:
+        job.settle()

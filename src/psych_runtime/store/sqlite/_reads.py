@@ -1,0 +1,131 @@
+"""Reads of Runs, in the reader's thread; each is one snapshot."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from psych_runtime.errors import RunNotFound
+from psych_runtime.ports.store import Page, RunFilter
+from psych_runtime.store._order import Position, encode_cursor
+from psych_runtime.store.sqlite._rows import Value, header_of, key_of, record_of
+from psych_runtime.store.sqlite._texts import Texts
+from psych_schema.base import format_instant
+from psych_schema.store import KeyRow, RecordRow, RunRow
+
+__all__ = [
+    "read_header",
+    "read_key",
+    "read_log",
+    "read_moved",
+    "read_page",
+    "read_tail",
+    "read_text",
+    "snapshot",
+]
+
+_LAST = "~"  # sorts behind every instant and every id
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let several statements see one state."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+def read_header(connection: sqlite3.Connection, texts: Texts, tenant: str, run_id: str) -> RunRow:
+    """Return a header. Raises RunNotFound."""
+    names = {"tenant": tenant, "run_id": run_id}
+    row = connection.execute(texts.read_header, names).fetchone()
+    if row is None:
+        raise RunNotFound(run_id=run_id)
+    return header_of(row)
+
+
+def read_log(
+    connection: sqlite3.Connection,
+    texts: Texts,
+    tenant: str,
+    run_id: str,
+    after: int,
+    limit: int | None,
+) -> list[RecordRow]:
+    """Return records. Raises RunNotFound."""
+    names: dict[str, Value] = {
+        "tenant": tenant,
+        "run_id": run_id,
+        "after": after,
+        "limit": -1 if limit is None else limit,
+    }
+    with snapshot(connection):
+        if connection.execute(texts.read_head, names).fetchone() is None:
+            raise RunNotFound(run_id=run_id)
+        return [record_of(row) for row in connection.execute(texts.read_log, names)]
+
+
+def read_tail(
+    connection: sqlite3.Connection, texts: Texts, tenant: str, thread: str
+) -> RunRow | None:
+    """Return the last Run of a thread."""
+    names = {"tenant": tenant, "thread": thread}
+    row = connection.execute(texts.read_tail, names).fetchone()
+    return None if row is None else header_of(row)
+
+
+def read_key(
+    connection: sqlite3.Connection, texts: Texts, tenant: str, run_id: str, key: str
+) -> KeyRow | None:
+    """Return what is known of a request."""
+    names = {"tenant": tenant, "run_id": run_id, "key": key}
+    row = connection.execute(texts.read_key, names).fetchone()
+    return None if row is None else key_of(row)
+
+
+def read_text(connection: sqlite3.Connection, text: str, tenant: str, hash: str) -> str | None:
+    """Return a Spec or a document; `text` is the statement."""
+    row: tuple[str] | None = connection.execute(text, {"tenant": tenant, "hash": hash}).fetchone()
+    return None if row is None else row[0]
+
+
+def read_moved(
+    connection: sqlite3.Connection, texts: Texts, tenant: str, heads: Mapping[str, int]
+) -> frozenset[str]:
+    """Return Runs of this tenant that are past the given heads."""
+    moved: set[str] = set()
+    for run_id, seen in heads.items():
+        names = {"tenant": tenant, "run_id": run_id}
+        row: tuple[int] | None = connection.execute(texts.read_head, names).fetchone()
+        if row is not None and row[0] > seen:
+            moved.add(run_id)
+    return frozenset(moved)
+
+
+def read_page(
+    connection: sqlite3.Connection,
+    texts: Texts,
+    tenant: str,
+    wanted: RunFilter,
+    before: Position | None,
+    limit: int,
+) -> Page:
+    """Return a page of headers, newest first."""
+    names: dict[str, Value] = {
+        "tenant": tenant,
+        "before_at": _LAST if before is None else format_instant(before.created_at),
+        "before_run": _LAST if before is None else before.run_id,
+        "created_after": ""
+        if wanted.created_after is None
+        else format_instant(wanted.created_after),
+        "state": wanted.state,
+        "version": wanted.version,
+        "thread": wanted.thread,
+        "parent": wanted.parent,
+        "limit": limit + 1,
+    }
+    rows = connection.execute(texts.list_runs, names).fetchall()
+    headers = tuple(header_of(row) for row in rows[:limit])
+    more = len(rows) > limit and headers
+    return Page(headers, encode_cursor(headers[-1]) if more else None)

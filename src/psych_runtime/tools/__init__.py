@@ -1,0 +1,1 @@
+"""Tools: the registry, what a call may say, how it is run, and what it brought."""

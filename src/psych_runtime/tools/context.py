@@ -1,0 +1,23 @@
+"""What a running tool may know of its call (R-9): for whom it acts, and a key to repeat by."""
+
+from dataclasses import dataclass
+
+from psych_schema.common import Scope
+
+__all__ = ["ToolContext"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """The call that a tool is executed for; a parameter of this type stays out of the schema.
+
+    `idempotency_key` is the same when the call is executed again after a crash: pass it on to
+    services that recognise a repeated request. `epoch` only rises: a service that keeps the
+    highest one seen can refuse an attempt that has been given up.
+    """
+
+    scope: Scope
+    run_id: str
+    call_id: str
+    idempotency_key: str
+    epoch: int

@@ -1,0 +1,248 @@
+"""Which functions are tools, under which names, and what is known of each (TOOL-1)."""
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, overload
+
+from psych_runtime.errors import RegistrationError
+from psych_runtime.ports.policy import ToolFacts
+from psych_runtime.tools._json import canonical
+from psych_runtime.tools._json_schema import arguments_schema
+from psych_runtime.tools._options import DEFAULT_TIMEOUT_SECONDS, ToolOptions
+from psych_runtime.tools._signature import Signature, function_name, read_signature
+from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.decorator import marked_options
+from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
+from psych_schema.common import Risk
+from psych_schema.model import ToolDefinition
+
+__all__ = ["RegisteredTool", "ToolRegistry"]
+
+_NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+_MAX_DEFINITION_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RegisteredTool:
+    """A function as a tool: what the model is told, what a policy may know, how it is run."""
+
+    name: str
+    identity: str
+    definition: ToolDefinition
+    document: str  # the definition as canonical JSON
+    hash: str  # SHA-256 of `document`
+    risk: Risk
+    annotations: frozenset[str]
+    safe_to_retry: bool
+    interruptible: bool
+    concurrent: bool
+    timeout_seconds: float
+    function: Callable[[Mapping[str, object]], object]  # called with the arguments by name
+    signature: Signature
+
+    @property
+    def is_async(self) -> bool:
+        """Tell whether it runs on the loop; the others run in the worker's pool."""
+        return self.signature.is_async
+
+    @property
+    def facts(self) -> ToolFacts:
+        """Return what a policy may know."""
+        return ToolFacts(self.name, self.identity, self.risk, self.annotations)
+
+    def call(self, values: Mapping[str, object], context: ToolContext) -> object:
+        """Call the function with `values`, and with `context` where it asks for it."""
+        contexts = dict.fromkeys(self.signature.context_parameters, context)
+        return self.function({**values, **contexts})
+
+
+class ToolRegistry:
+    """The functions that Specs may grant by name. Fill it before the worker starts."""
+
+    def __init__(self) -> None:
+        self._tools: dict[str, RegisteredTool] = {}
+
+    @overload
+    def register[**P, R](
+        self,
+        fn: Callable[P, R],
+        *,
+        name: str | None = None,
+        annotations: Collection[str] = frozenset(),
+        safe_to_retry: bool = False,
+        interruptible: bool = True,
+        concurrent: bool = True,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> Callable[P, R]: ...
+
+    @overload
+    def register[**P, R](
+        self,
+        fn: None = None,
+        *,
+        name: str | None = None,
+        annotations: Collection[str] = frozenset(),
+        safe_to_retry: bool = False,
+        interruptible: bool = True,
+        concurrent: bool = True,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+    def register[**P, R](
+        self,
+        fn: Callable[P, R] | None = None,
+        *,
+        name: str | None = None,
+        annotations: Collection[str] = frozenset(),
+        safe_to_retry: bool = False,
+        interruptible: bool = True,
+        concurrent: bool = True,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+        """Make a function a tool; as a call, as `@register` or as `@register(...)`.
+
+        Args:
+            fn: a function, bound method, partial or callable object, sync or async, with type
+                hints and descriptions; None makes this a decorator.
+            name: what the model sees; None is the function's own name.
+            annotations: "read-only", "write" or "destructive"; without one it may write.
+            safe_to_retry: it may run again after a crash, with the same idempotency key.
+            interruptible: an interrupt may cut it off; else it is awaited up to its timeout.
+            concurrent: it may run beside other calls of its turn.
+            timeout_seconds: how long one execution may take.
+
+        Raises:
+            RegistrationError: says which parameter, and what to write.
+        """
+        options = ToolOptions(
+            name=name,
+            annotations=annotations,
+            safe_to_retry=safe_to_retry,
+            interruptible=interruptible,
+            concurrent=concurrent,
+            timeout_seconds=timeout_seconds,
+        )
+
+        def add(function: Callable[P, R]) -> Callable[P, R]:
+            self._add(function, options)
+            return function
+
+        return add if fn is None else add(fn)
+
+    def get(self, name: str) -> RegisteredTool | None:
+        """Return the tool of that name, or None."""
+        return self._tools.get(name)
+
+    def names(self) -> frozenset[str]:
+        """Return the names of all tools."""
+        return frozenset(self._tools)
+
+    def identities(self) -> frozenset[str]:
+        """Return the identities of all tools, `code:` and the name."""
+        return frozenset(one.identity for one in self._tools.values())
+
+    def __iter__(self) -> Iterator[RegisteredTool]:
+        """Give the tools sorted by name."""
+        return iter(sorted(self._tools.values(), key=lambda one: one.name))
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def _add(self, function: object, given: ToolOptions) -> None:
+        name = _name(function, given)
+        options = _options(function, given, name)
+        name = options.name or name
+        self._check_name(name)
+        self._tools[name] = _registered(function, name, options)
+
+    def _check_name(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            problem = (
+                "the name must be a letter, then at most 63 letters, digits, _ or -; pass name="
+            )
+        elif name in RESERVED_TOOL_NAMES:
+            problem = "the name is reserved for a tool of the runtime; pass another name="
+        elif name in self._tools:
+            problem = "a tool of that name is registered already; pass another name="
+        else:
+            return
+        raise RegistrationError(tool=name, problem=problem)
+
+
+def _name(function: object, given: ToolOptions) -> str:
+    marked = marked_options(function)
+    name = given.name or (marked.name if marked else None) or function_name(function)
+    if name is None:
+        raise RegistrationError(
+            tool=type(function).__name__,
+            problem="an object has no name of its own; pass name=",
+        )
+    return name
+
+
+def _options(function: object, given: ToolOptions, name: str) -> ToolOptions:
+    """Return the options of the mark or of the call; both at once would hide one of them."""
+    marked = marked_options(function)
+    if marked is None:
+        return given.checked(name)
+    if given != ToolOptions():
+        raise RegistrationError(
+            tool=name, problem="it has options from @tool and from register(); keep one of them"
+        )
+    return marked
+
+
+def _registered(function: object, name: str, options: ToolOptions) -> RegisteredTool:
+    signature = read_signature(function, name)
+    document = _document(name, signature)
+    return RegisteredTool(
+        name=name,
+        identity=f"code:{name}",
+        definition=ToolDefinition.model_validate_json(document),
+        document=document,
+        hash=hashlib.sha256(document.encode()).hexdigest(),
+        risk=options.risk,
+        annotations=frozenset(options.annotations),
+        safe_to_retry=options.safe_to_retry,
+        interruptible=options.interruptible,
+        concurrent=options.concurrent,
+        timeout_seconds=options.timeout_seconds,
+        function=_by_name(function),
+        signature=signature,
+    )
+
+
+def _document(name: str, signature: Signature) -> str:
+    try:
+        text = canonical(
+            {
+                "name": name,
+                "description": signature.description,
+                "parameters": arguments_schema(signature.parameters),
+            }
+        )
+    except Exception as error:  # what a type puts into its own schema is foreign
+        raise RegistrationError(
+            tool=name, problem=f"its schema cannot be written as JSON ({error})"
+        ) from error
+    if len(text.encode()) > _MAX_DEFINITION_BYTES:
+        raise RegistrationError(
+            tool=name,
+            problem=f"its definition is larger than {_MAX_DEFINITION_BYTES} bytes; shorten it",
+        )
+    return text
+
+
+def _by_name(function: object) -> Callable[[Mapping[str, object]], object]:
+    assert callable(function)
+
+    def call(values: Mapping[str, object]) -> object:
+        result: object = function(**values)
+        return result
+
+    return call

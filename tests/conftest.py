@@ -1,0 +1,43 @@
+"""What holds for every test: no network but loopback, no listener of the library (REF-1)."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.netguard import psych_netguard
+
+psych_netguard.install()
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def netguard_reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Put the guard also into started Pythons; give the folder where all of them report."""
+    folder = tmp_path_factory.mktemp("netguard")
+    guard = str(Path(psych_netguard.__file__).parent)
+    patch = pytest.MonkeyPatch()
+    patch.setenv(psych_netguard.REPORTS, str(folder))
+    patch.setenv("PYTHONPATH", guard, prepend=os.pathsep)
+    yield folder
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_refused(netguard_reports: Path) -> Iterator[None]:
+    """Fail a test in which the guard refused something, also where the refusal was caught."""
+    yield
+    refused = psych_netguard.take_reports(str(netguard_reports))
+    if refused:
+        pytest.fail("\n".join(refused), pytrace=False)
