@@ -11,7 +11,7 @@ from codegen import ddl, dynamodb, flat, models, pages, sets, tables, transition
 from codegen.source import Source
 from codegen.tree import as_text
 
-__all__ = ["generate", "render"]
+__all__ = ["generate", "render", "replace"]
 
 _BASE = Path(__file__).parent / "templates" / "base.py.txt"
 _RULES = "F401,I,UP"
@@ -26,7 +26,7 @@ def generate(source: Source, output: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8", newline="\n")
         _format(fresh)
-        _replace(fresh, output)
+        replace(fresh, output)
 
 
 def render(source: Source) -> Mapping[Path, str]:
@@ -70,7 +70,7 @@ def _format(directory: Path) -> None:
     subprocess.run([*ruff, "format", *common, package], check=True)
 
 
-def _replace(fresh: Path, output: Path) -> None:
+def replace(fresh: Path, output: Path) -> None:
     """Make `output` equal to `fresh`, touching only files that differ."""
     wanted = {path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file()}
     for path in sorted(output.rglob("*"), reverse=True):

@@ -1,14 +1,179 @@
 """Psych Runtime: durable AI agents inside your own product.
 
+The shortest working program:
+
     import asyncio
     from psych_runtime import AgentSpec, ModelRef, session
     from psych_runtime.testing import FakeModel
 
     async def main() -> None:
         model = FakeModel().turn(text="Hello.")
-        spec = AgentSpec(name="hello", instructions="Be brief.", model=ModelRef(model="any"))
+        agent = AgentSpec(name="greeter", instructions="Be brief.", model=ModelRef(model="any"))
         async with session(model) as s:
-            print((await s.ask(spec, "Hi")).text)
+            print((await s.ask(agent, "Hi")).text)
 
     asyncio.run(main())
+
+Names are loaded on first use: importing the package loads no HTTP client, SQL library or driver.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from psych_runtime._version import __version__
+
+if TYPE_CHECKING:
+    from psych_runtime._reads import (
+        TextChunk,
+        answer,
+        list_runs,
+        records,
+        report,
+        state,
+        status,
+        stream,
+        stream_text,
+        wait,
+    )
+    from psych_runtime.api import Dispatched, Version, dispatch, interrupt, publish
+    from psych_runtime.core.codec import parse_record
+    from psych_runtime.core.fold import RunState
+    from psych_runtime.core.issues import Issue
+    from psych_runtime.core.spec_file import load_spec
+    from psych_runtime.errors import PsychError
+    from psych_runtime.model.openai import OpenAIClient
+    from psych_runtime.ports.model import ModelClient
+    from psych_runtime.ports.policy import Allow, Ask, Deny, Policy, ToolFacts
+    from psych_runtime.ports.store import Page, Store
+    from psych_runtime.runtime.runtime import Runtime
+    from psych_runtime.runtime.worker import Worker
+    from psych_runtime.session import Session, session
+    from psych_runtime.store.open import open_store
+    from psych_runtime.tools.context import ToolContext
+    from psych_runtime.tools.decorator import tool
+    from psych_runtime.tools.policy import AllowAll
+    from psych_runtime.tools.registry import ToolRegistry
+    from psych_schema.common import Cost, Scope, Usage
+    from psych_schema.model import (
+        CallDelta,
+        Finish,
+        ModelEvent,
+        ModelRequest,
+        ReasoningDelta,
+        TextDelta,
+        UsageReport,
+    )
+    from psych_schema.receipt import Receipt
+    from psych_schema.record import Record
+    from psych_schema.spec import AgentSpec, CodeTool, Limits, ModelRef, Spec
+    from psych_schema.view import AnswerView, ReportView, StatusView
+
+__all__ = [
+    "AgentSpec",
+    "Allow",
+    "AllowAll",
+    "AnswerView",
+    "Ask",
+    "CallDelta",
+    "CodeTool",
+    "Cost",
+    "Deny",
+    "Dispatched",
+    "Finish",
+    "Issue",
+    "Limits",
+    "ModelClient",
+    "ModelEvent",
+    "ModelRef",
+    "ModelRequest",
+    "OpenAIClient",
+    "Page",
+    "Policy",
+    "PsychError",
+    "ReasoningDelta",
+    "Receipt",
+    "Record",
+    "ReportView",
+    "RunState",
+    "Runtime",
+    "Scope",
+    "Session",
+    "Spec",
+    "StatusView",
+    "Store",
+    "TextChunk",
+    "TextDelta",
+    "ToolContext",
+    "ToolFacts",
+    "ToolRegistry",
+    "Usage",
+    "UsageReport",
+    "Version",
+    "Worker",
+    "__version__",
+    "answer",
+    "dispatch",
+    "interrupt",
+    "list_runs",
+    "load_spec",
+    "open_store",
+    "parse_record",
+    "publish",
+    "records",
+    "report",
+    "session",
+    "state",
+    "status",
+    "stream",
+    "stream_text",
+    "tool",
+    "wait",
+]
+
+_HOMES: Final = {
+    "psych_runtime._reads": (
+        "TextChunk answer list_runs records report state status stream stream_text wait"
+    ),
+    "psych_runtime.api": "Dispatched Version dispatch interrupt publish",
+    "psych_runtime.core.codec": "parse_record",
+    "psych_runtime.core.fold": "RunState",
+    "psych_runtime.core.issues": "Issue",
+    "psych_runtime.core.spec_file": "load_spec",
+    "psych_runtime.errors": "PsychError",
+    "psych_runtime.model.openai": "OpenAIClient",
+    "psych_runtime.ports.model": "ModelClient",
+    "psych_runtime.ports.policy": "Allow Ask Deny Policy ToolFacts",
+    "psych_runtime.ports.store": "Page Store",
+    "psych_runtime.runtime.runtime": "Runtime",
+    "psych_runtime.runtime.worker": "Worker",
+    "psych_runtime.session": "Session session",
+    "psych_runtime.store.open": "open_store",
+    "psych_runtime.tools.context": "ToolContext",
+    "psych_runtime.tools.decorator": "tool",
+    "psych_runtime.tools.policy": "AllowAll",
+    "psych_runtime.tools.registry": "ToolRegistry",
+    "psych_schema.common": "Cost Scope Usage",
+    "psych_schema.model": (
+        "CallDelta Finish ModelEvent ModelRequest ReasoningDelta TextDelta UsageReport"
+    ),
+    "psych_schema.receipt": "Receipt",
+    "psych_schema.record": "Record",
+    "psych_schema.spec": "AgentSpec CodeTool Limits ModelRef Spec",
+    "psych_schema.view": "AnswerView ReportView StatusView",
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'psych_runtime' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted(__all__)

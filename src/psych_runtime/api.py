@@ -3,12 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from psych_schema.common import Scope
-from psych_schema.receipt import Receipt
-from psych_schema.record import AbortRequested as AbortRequestedRecord
-from psych_schema.record import Record, ThreadRef
-from psych_schema.spec import Spec
-from psych_schema.store import KeyRow, RunRow
 from pydantic import JsonValue
 from pydantic_core import to_json
 
@@ -32,6 +26,12 @@ from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outsi
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.tools.registry import ToolRegistry
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
+from psych_schema.common import Scope
+from psych_schema.receipt import Receipt
+from psych_schema.record import AbortRequested as AbortRequestedRecord
+from psych_schema.record import Record, RunAdmitted, ThreadRef
+from psych_schema.spec import Spec
+from psych_schema.store import KeyRow, RunRow
 
 __all__ = ["Dispatched", "Version", "dispatch", "interrupt", "publish"]
 
@@ -119,12 +119,7 @@ async def dispatch(
     check_input(input)
     _check_options(idempotency_key, deadline_seconds, priority)
     hash = version if isinstance(version, str) else version.hash
-    document = await store.version(scope.tenant, hash)
-    if document is None:
-        raise VersionNotFound(version=hash)
-    if deadline_seconds is None:
-        spec = version.spec if isinstance(version, Version) else read_spec(document)
-        deadline_seconds = spec.limits.deadline_seconds
+    deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
     digest = _digest(
         hash, scope.model_dump(), input, deadline_seconds, continues, priority, deltas, breakpoints
     )
@@ -145,10 +140,31 @@ async def dispatch(
         key=idempotency_key,
         breakpoints=breakpoints,
     )
+    return await _admit(store, record, tail, digest, system)
+
+
+async def _deadline(
+    store: Store, tenant: str, version: Version | str, deadline_seconds: float | None
+) -> float:
+    """Return the Run's deadline, from the Spec unless given. Raises VersionNotFound."""
+    hash = version if isinstance(version, str) else version.hash
+    document = await store.version(tenant, hash)
+    if document is None:
+        raise VersionNotFound(version=hash)
+    if deadline_seconds is not None:
+        return deadline_seconds
+    spec = version.spec if isinstance(version, Version) else read_spec(document)
+    return spec.limits.deadline_seconds
+
+
+async def _admit(
+    store: Store, record: RunAdmitted, tail: RunRow | None, digest: str, system: System
+) -> Dispatched:
+    """Commit the admission; the loser of a race learns who won."""
     commit_id = system.new_id("com")
     admission = admit(record, commit_id=commit_id, system=system)
-    keys = () if idempotency_key is None else (_key_row(admission, idempotency_key, digest),)
-    unit = Unit(commit_id, scope.tenant, (admission, *_reference(tail)), keys)
+    keys = () if record.key is None else (_key_row(admission, record.key, digest),)
+    unit = Unit(commit_id, record.scope.tenant, (admission, *_reference(tail)), keys)
     [answer] = await commit_surely(store, [unit], system=system, patience_seconds=PATIENCE_SECONDS)
     match answer:
         case Committed():
@@ -156,7 +172,7 @@ async def dispatch(
         case KeyTaken():
             return _known(answer.key, answer.digest, answer.receipt, digest)
         case _ if tail is not None:
-            await _settled_tail(store, scope.tenant, tail.run_id)
+            await _settled_tail(store, tail.tenant, tail.run_id)
             raise NotThreadTail(run_id=tail.run_id, tail=tail.run_id, state="changed meanwhile")
         case _:
             raise RunNotFound(run_id=record.run_id)
@@ -201,7 +217,9 @@ async def interrupt(
         )
 
     digest = _digest("interrupt", reason, by, force)
-    return await write_outside(store, Request(scope.tenant, run_id, key, digest), make, system=system)
+    return await write_outside(
+        store, Request(scope.tenant, run_id, key, digest), make, system=system
+    )
 
 
 def _check_options(key: str | None, deadline_seconds: float | None, priority: int) -> None:

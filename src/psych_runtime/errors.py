@@ -12,6 +12,7 @@
     ├── RunError
     │   ├── RunNotFound, VersionNotFound
     │   ├── RunSettled, AbortRequested
+    │   ├── RunFailed           a Run that was followed ended without completing
     │   ├── IdempotencyConflict, QueueFull, NotThreadTail
     │   └── WaitTimeout
     ├── LogError
@@ -59,6 +60,7 @@ __all__ = [
     "QueueFull",
     "RegistrationError",
     "RunError",
+    "RunFailed",
     "RunNotFound",
     "RunSettled",
     "SchemaMissing",
@@ -82,7 +84,9 @@ class PsychError(Exception):
         return _restore, (type(self), self.args, dict(self.__dict__))
 
 
-def _restore[E: PsychError](kind: type[E], args: tuple[object, ...], facts: Mapping[str, object]) -> E:
+def _restore[E: PsychError](
+    kind: type[E], args: tuple[object, ...], facts: Mapping[str, object]
+) -> E:
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(facts)
@@ -216,7 +220,27 @@ class AbortRequested(RunError):
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"run {run_id} is stopping already; force=True gives up what cannot be interrupted")
+        super().__init__(
+            f"run {run_id} is stopping already; force=True gives up what it cannot interrupt"
+        )
+
+
+class RunFailed(RunError):
+    """The Run that was followed ended without completing: what was read of it is all there is.
+
+    `state` says how it ended, `reason` is the code of why. Repeating the read changes nothing.
+    """
+
+    code = "run_failed"
+
+    def __init__(self, *, run_id: str, state: str, reason: str | None) -> None:
+        self.run_id = run_id
+        self.state = state
+        self.reason = reason
+        why = state if reason in (None, state) else f"{state}, {reason}"
+        super().__init__(
+            f"run {run_id} did not complete ({why}); `psych report` tells what happened"
+        )
 
 
 class IdempotencyConflict(RunError):
@@ -242,7 +266,9 @@ class QueueFull(RunError):
         self.run_id = run_id
         self.bound = bound
         self.unit = unit
-        super().__init__(f"the queues of run {run_id} hold {bound} {unit} at most; wait until it has read some")
+        super().__init__(
+            f"the queues of run {run_id} hold {bound} {unit} at most; wait until it has read some"
+        )
 
 
 class NotThreadTail(RunError):
@@ -254,7 +280,9 @@ class NotThreadTail(RunError):
         self.run_id = run_id
         self.tail = tail
         self.state = state
-        super().__init__(f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})")
+        super().__init__(
+            f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})"
+        )
 
 
 class WaitTimeout(RunError):
@@ -266,7 +294,9 @@ class WaitTimeout(RunError):
         self.run_id = run_id
         self.until = until
         self.timeout_seconds = timeout_seconds
-        super().__init__(f"run {run_id} was not {until} after {timeout_seconds:g} s; it goes on, wait again")
+        super().__init__(
+            f"run {run_id} was not {until} after {timeout_seconds:g} s; it goes on, wait again"
+        )
 
 
 class LogError(PsychError):
@@ -284,11 +314,13 @@ class CorruptLog(LogError):
         self.reason = reason
         self.run_id = run_id
         self.seq = seq
-        super().__init__(f"{reason}: run {run_id} at seq {seq}; the log is left as it is, see `psych log {run_id}`")
+        super().__init__(
+            f"{reason}: run {run_id} at seq {seq}; the log is left as it is, see `psych log`"
+        )
 
 
 class NewerRecord(LogError):
-    """A record that a newer build wrote (R-16, LOG-4); the log is not corrupt, this build is old."""
+    """A record that a newer build wrote (R-16, LOG-4); the log is fine, this build is old."""
 
     code = "newer_record"
 
@@ -298,7 +330,8 @@ class NewerRecord(LogError):
         self.type = type
         self.needs_version = needs_version
         super().__init__(
-            f"run {run_id} at seq {seq}: {type!r} needs schema version {needs_version}; upgrade psych-runtime"
+            f"run {run_id} at seq {seq}: {type!r} needs schema version {needs_version}; "
+            "upgrade psych-runtime"
         )
 
 
@@ -309,7 +342,9 @@ class ContentErased(LogError):
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"the contents of run {run_id} have been erased; its facts and totals are left")
+        super().__init__(
+            f"the contents of run {run_id} have been erased; its facts and totals are left"
+        )
 
 
 class InputError(PsychError):
@@ -327,11 +362,14 @@ class PayloadTooLarge(InputError):
         self.what = what
         self.size_bytes = size_bytes
         self.bound_bytes = bound_bytes
-        super().__init__(f"{what} has {size_bytes} bytes, the bound is {bound_bytes}; make it smaller or pass a reference")
+        super().__init__(
+            f"{what} has {size_bytes} bytes, the bound is {bound_bytes}; "
+            "make it smaller or pass a reference"
+        )
 
 
 class InvalidPayload(InputError):
-    """A value that is not JSON which every store keeps alike (LOG-5); of a text, where it is wrong."""
+    """A value that is not JSON as every store keeps it (LOG-5); of a text, where it is wrong."""
 
     code = "invalid_payload"
 

@@ -5,15 +5,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import asynccontextmanager
 from typing import Final
 
-from psych_schema.common import Scope
-from psych_schema.record import Record
-from psych_schema.spec import Spec
-from psych_schema.view import AnswerView, StatusView
 from pydantic import JsonValue
 
-from psych_runtime import _reads
+from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
+from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
@@ -21,6 +18,10 @@ from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.store.open import open_store
 from psych_runtime.tools.registry import ToolRegistry
+from psych_schema.common import Scope
+from psych_schema.record import Record
+from psych_schema.spec import Spec
+from psych_schema.view import AnswerView, StatusView
 
 __all__ = ["Session", "session"]
 
@@ -85,31 +86,31 @@ class Session:
         Raises WaitTimeout; the Run goes on and can be asked for by its id.
         """
         run = await self.start(spec, message, continues=continues)
-        await _reads.wait(
+        await wait(
             self.store,
             run.run_id,
             scope=self.scope,
             until="suspended",
             timeout_seconds=timeout_seconds,
         )
-        return await _reads.answer(self.store, run.run_id, scope=self.scope)
+        return await answer(self.store, run.run_id, scope=self.scope)
 
     async def wait(self, run_id: str, *, timeout_seconds: float | None = None) -> StatusView:
         """Return once the Run has settled. Raises WaitTimeout."""
-        return await _reads.wait(
+        return await wait(
             self.store, run_id, scope=self.scope, timeout_seconds=timeout_seconds
         )
 
     def stream(self, run_id: str, *, after: int = 0) -> AsyncGenerator[Record]:
         """Yield every record after `after`, until the Run settles."""
-        return _reads.stream(self.store, run_id, scope=self.scope, after=after)
+        return stream(self.store, run_id, scope=self.scope, after=after)
 
 
 @asynccontextmanager
 async def session(
     model: ModelClient | Mapping[str, ModelClient],
     *,
-    tools: Iterable[Callable[..., object]] = (),
+    tools: Iterable[object] = (),
     registry: ToolRegistry | None = None,
     store: Store | str | None = None,
     tenant: str = "local",
@@ -129,6 +130,8 @@ async def session(
     """
     registry = ToolRegistry() if registry is None else registry
     for function in tools:
+        if not callable(function):
+            raise RegistrationError(tool=repr(function)[:80], problem="a tool is a function")
         registry.register(function)
     opened: Store | None = None
     if store is None or isinstance(store, str):

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Self
 
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}
+
+_TLS = b"\x16"
 
 
 class Stop(Enum):
@@ -70,7 +72,6 @@ type Reply = Callable[[_Exchange], Awaitable[bool]]
 """Writes one answer; returns whether the connection can be used again."""
 
 
-@dataclass
 class OpenAIServer:
     """Answers each request with the next reply; the last one again and again.
 
@@ -78,18 +79,13 @@ class OpenAIServer:
     connection in the middle of a reply.
     """
 
-    replies: list[Reply]
-    seen: list[Seen] = field(default_factory=list)
-    connections: int = 0
-    left: int = 0
-    _server: asyncio.Server | None = None
-    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)
-        self.seen = []
-        self._writers = set()
+        self.seen: list[Seen] = []
+        self.connections = 0
+        self.left = 0
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
         self._changed = asyncio.Condition()
 
     @property
@@ -116,10 +112,15 @@ class OpenAIServer:
             writer.transport.abort()
         await self._server.wait_closed()
 
-    async def until(self, truth: Callable[["OpenAIServer"], bool]) -> None:
-        """Return as soon as `truth` holds of this server."""
+    async def until_seen(self, count: int) -> None:
+        """Return as soon as `count` requests have come."""
         async with self._changed:
-            await self._changed.wait_for(lambda: truth(self))
+            await self._changed.wait_for(lambda: len(self.seen) >= count)
+
+    async def until_left(self, count: int) -> None:
+        """Return as soon as `count` clients have left in the middle of a reply."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.left >= count)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -128,6 +129,7 @@ class OpenAIServer:
             while (seen := await _read_request(reader)) is not None:
                 reply = self.replies[min(len(self.seen), len(self.replies) - 1)]
                 self.seen.append(seen)
+                await self._notify()
                 if not await reply(_Exchange(seen, reader, writer)):
                     break
         except ConnectionError:
@@ -137,8 +139,11 @@ class OpenAIServer:
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
-            async with self._changed:
-                self._changed.notify_all()
+            await self._notify()
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
 
 def answer(
@@ -174,7 +179,7 @@ def answer(
                 await writer.drain()
                 writer.transport.abort()
                 return False
-            elif isinstance(piece, bytes) and piece:
+            elif piece:
                 framed = b"%x\r\n%s\r\n" % (len(piece), piece)
                 writer.write(framed if framing == "chunked" else piece)
                 await writer.drain()
@@ -249,9 +254,12 @@ def _head(status: int, fields: Mapping[str, str]) -> bytes:
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
-    """Return the next request; None when the client has closed the connection."""
+    """Return the next request; None when the client has left, or speaks TLS."""
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
+        head = await reader.read(1)
+        if head in (b"", _TLS):
+            return None
+        head += await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     first, *lines = head.decode("latin-1").split("\r\n")[:-2]

@@ -10,9 +10,13 @@ from pydantic import JsonValue
 from psych_runtime.core._redact import mask_line
 from psych_runtime.core.issues import Issue
 
-__all__ = ["Document", "Place", "Source", "pointer_of", "segments_of"]
+__all__ = ["MAX_DETAILED", "Document", "Place", "Source", "pointer_of", "segments_of"]
 
 _BREAK: Final = re.compile(r"\r\n|\n|\r")
+MAX_DETAILED: Final = 100
+"""Issues of one document that get their source line and a suggestion; past it, only a position."""
+
+_MASKED: Final = 2_000
 _BEFORE: Final = 80
 _AFTER: Final = 40
 _AT_KEY: Final = frozenset({"duplicate_key", "unknown_field"})
@@ -59,22 +63,25 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self._ends = [match.span() for match in _BREAK.finditer(text)]
+        self._located = 0
         self._starts = [0, *(end for _, end in self._ends)]
 
     def locate(self, issue: Issue, offset: int) -> Issue:
-        """Return `issue` with line, column and source line of `offset`."""
+        """Return `issue` with line and column of `offset`, and the first ones with their line."""
         row = bisect_right(self._starts, offset) - 1
         start = self._starts[row]
         stop = self._ends[row][0] if row < len(self._ends) else len(self.text)
         at = offset - start
+        placed = issue._replace(line=row + 1, column=at + 1)
+        self._located += 1
+        if self._located > MAX_DETAILED:
+            return placed
         first = 0 if at <= _BEFORE else at - _BEFORE
         # Masked before it is cut: half a secret looks like none. A line without end is cut first.
-        wide = max(0, first - 4_000)
-        line = mask_line(self.text[start + wide : min(stop, start + at + 4_000)])
+        wide = max(0, first - _MASKED)
+        line = mask_line(self.text[start + wide : min(stop, start + at + _MASKED)])
         source = line[first - wide : at + _AFTER - wide]
-        return issue._replace(
-            line=row + 1, column=at + 1, source=source.rstrip(), caret=at - first + 1
-        )
+        return placed._replace(source=source.rstrip(), caret=at - first + 1)
 
 
 class Document(NamedTuple):

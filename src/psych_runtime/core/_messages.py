@@ -1,19 +1,19 @@
 """Pydantic's errors in our words, each with a stable code and the nearest valid name (SPEC-4)."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, get_args
 
 from pydantic import JsonValue
 from pydantic_core import ErrorDetails
 
-from psych_runtime.core._locate import pointer_of
+from psych_runtime.core._locate import MAX_DETAILED, pointer_of
 from psych_runtime.core._near import nearest
 from psych_runtime.core._redact import REDACTED, shown, shown_in
 from psych_runtime.core._shape import Spot, follow, tags
 from psych_runtime.core.issues import Issue
 
-__all__ = ["issue_of"]
+__all__ = ["issues_of"]
 
 _MISSING: Final = frozenset({"missing", "union_tag_not_found"})
 _CLASS: Final = re.compile(r"\^\[([^\]]+)\]\[([^\]]+)\]\{0,([0-9]+)\}\$")
@@ -50,10 +50,17 @@ class _Said(NamedTuple):
     code: str
     value: str | None = None
     suggestion: str | None = None
+    meant: str | None = None  # looked for among `valid`, unless there are too many issues
+    valid: Sequence[str] = ()
 
 
-def issue_of(kind: object, document: JsonValue, error: ErrorDetails) -> Issue:
-    """Return one error of pydantic about `document`, which should be a `kind`, as an issue."""
+def issues_of(kind: object, document: JsonValue, errors: Iterable[ErrorDetails]) -> Iterator[Issue]:
+    """Yield pydantic's errors about `document`, which should be a `kind`, as issues."""
+    for index, error in enumerate(errors):
+        yield _issue_of(kind, document, error, detailed=index < MAX_DETAILED)
+
+
+def _issue_of(kind: object, document: JsonValue, error: ErrorDetails, *, detailed: bool) -> Issue:
     spot = follow(kind, document, error["loc"])
     context = error.get("ctx", {})
     problem = error["type"]
@@ -64,7 +71,10 @@ def issue_of(kind: object, document: JsonValue, error: ErrorDetails) -> Issue:
     value = said.value
     if value is None and problem not in _MISSING:
         value = shown_in([part for part in path if isinstance(part, str)], spot.value)
-    return Issue(pointer_of(path), said.message, said.code, value, said.suggestion)
+    suggestion = said.suggestion
+    if detailed and said.meant is not None:
+        suggestion = nearest(said.meant, said.valid)
+    return Issue(pointer_of(path), said.message, said.code, value, suggestion)
 
 
 def _say(
@@ -101,7 +111,8 @@ def _missing(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
 def _unknown(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
     fields = [] if spot.owner is None else list(spot.owner.model_fields)
     known = ", ".join(fields)
-    return _Said(f"unknown field; there are {known}", "unknown_field", shown(name), nearest(name, fields))
+    message = f"unknown field; there are {known}"
+    return _Said(message, "unknown_field", shown(name), meant=name, valid=fields)
 
 
 def _tag(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
@@ -116,10 +127,11 @@ def _literal(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
 def _choice(value: JsonValue, valid: list[str], code: str, name: str) -> _Said:
     """Say which values there are; of a tag's mapping the tag is the value."""
     given = value.get(name) if isinstance(value, dict) else value
-    near = nearest(given, valid) if isinstance(given, str) else None
+    meant = given if isinstance(given, str) else None
     choice = "must be" if len(valid) == 1 else "must be one of"
     listed = ", ".join(repr(one) for one in valid)
-    return _Said(f"{choice} {listed}", code, shown_in((name,), given), near)
+    value = shown_in((name,), given)
+    return _Said(f"{choice} {listed}", code, value, meant=meant, valid=valid)
 
 
 def _pattern(context: Mapping[str, object], spot: Spot, name: str) -> _Said:

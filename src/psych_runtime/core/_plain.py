@@ -11,7 +11,6 @@ from types import (
 )
 from typing import Final, TypeGuard
 
-from psych_schema.base import Closed, Open
 from pydantic import JsonValue
 
 from psych_runtime.core._locate import pointer_of
@@ -19,6 +18,7 @@ from psych_runtime.core._numbers import Refused, safe_number
 from psych_runtime.core._redact import printable, shown, shown_in
 from psych_runtime.core.issues import Issue
 from psych_runtime.errors import PayloadTooLarge
+from psych_schema.base import Closed, Open
 
 __all__ = ["plain"]
 

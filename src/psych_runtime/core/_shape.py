@@ -5,7 +5,16 @@ A location holds the tags of unions, which are no keys of the document; only the
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Annotated, Literal, NamedTuple, TypeAliasType, TypeGuard, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Literal,
+    NamedTuple,
+    TypeAliasType,
+    TypeGuard,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel, JsonValue
 

@@ -228,7 +228,9 @@ class _Reader:
     def _check_tag(self, tag: str | None, at: int) -> None:
         if tag is not None:
             message = "tags are not read; write the value as it is"
-            self._fault(message, at, code="yaml_tag", value=shown(tag.replace("tag:yaml.org,2002:", "!!")))
+            self._fault(
+                message, at, code="yaml_tag", value=shown(tag.replace("tag:yaml.org,2002:", "!!"))
+            )
 
     def _key_frame(self) -> _Frame | None:
         """Return the mapping whose key comes next, None when a value comes."""
@@ -237,8 +239,7 @@ class _Reader:
 
     def _path(self) -> list[str | int]:
         return [
-            len(frame.value) if isinstance(frame.value, list) else frame.key
-            for frame in self._open
+            len(frame.value) if isinstance(frame.value, list) else frame.key for frame in self._open
         ]
 
     def _fault(self, message: str, at: int, *, code: str, value: str | None = None) -> None:

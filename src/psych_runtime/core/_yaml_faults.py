@@ -21,7 +21,10 @@ _FAULTS: Final[tuple[tuple[str, str], ...]] = (
     ("incompatible YAML document", "YAML 1.2 is read; leave the %YAML line out"),
     ("'-' indicator", "expected '- ' here, as in the list above, or another indent"),
     ("expected <block end>", "this does not continue what stands above; check indent and quotes"),
-    ("did not find expected key", "this does not continue what stands above; check indent and quotes"),
+    (
+        "did not find expected key",
+        "this does not continue what stands above; check indent and quotes",
+    ),
     ("block entries are not allowed", "a list item cannot start here; put it on its own line"),
     ("sequence entries are not allowed", "a list item cannot start here; put it on its own line"),
 )

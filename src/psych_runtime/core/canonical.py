@@ -6,9 +6,6 @@ from functools import cache, partial
 from typing import Final, Literal, NamedTuple, get_args, get_origin
 
 import rfc8785
-from psych_schema.base import Closed
-from psych_schema.sets import SETS
-from psych_schema.spec import Spec
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticUndefined
 
@@ -17,6 +14,9 @@ from psych_runtime.core._redact import shown
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.core.issues import Issue
 from psych_runtime.errors import InvalidSpec
+from psych_schema.base import Closed
+from psych_schema.sets import SETS
+from psych_schema.spec import Spec
 
 __all__ = ["MAX_SPEC_BYTES", "canonical_text", "spec_hash"]
 

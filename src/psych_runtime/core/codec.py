@@ -10,15 +10,15 @@ from datetime import datetime
 from functools import cache
 from typing import Final, NamedTuple
 
-from psych_schema.base import format_instant, parse_instant
-from psych_schema.record import Record
-from psych_schema.store import RecordRow
-from psych_schema.transitions import TRANSITIONS
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
 from psych_runtime.ports.store import Sealed
+from psych_schema.base import format_instant, parse_instant
+from psych_schema.record import Record
+from psych_schema.store import RecordRow
+from psych_schema.transitions import TRANSITIONS
 
 __all__ = [
     "MAX_CONTENT_BYTES",
@@ -137,8 +137,8 @@ def _seal(
     at = draft.at if head.at is None or draft.at > head.at else head.at
     name = TRANSITIONS[draft.type].content
     parts = [
-        f'{{"v":{draft.v},"run_id":"{draft.run_id}","seq":{seq},"at":"{format_instant(at)}",'
-        f'"type":"{draft.type}","id":"{draft.id}","commit":"{commit_id}","epoch":{epoch}'
+        f'{{"v":{draft.v},"run_id":"{draft.run_id}","seq":{seq},"at":"{format_instant(at)}"',
+        f',"type":"{draft.type}","id":"{draft.id}","commit":"{commit_id}","epoch":{epoch}',
     ]
     if head.hash is not None:
         parts.append(f',"prev":"{head.hash}"')

@@ -7,6 +7,11 @@ whenever they came.
 from collections.abc import Sequence
 from functools import cache
 
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from psych_runtime.core.codec import is_erased
+from psych_runtime.errors import ContentErased
 from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
 from psych_schema.record import (
     AdvisoryAdded,
@@ -19,11 +24,6 @@ from psych_schema.record import (
     ToolCompleted,
     ToolRefused,
 )
-from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
-from pydantic_core import to_json
-
-from psych_runtime.core.codec import is_erased
-from psych_runtime.errors import ContentErased
 
 __all__ = ["Conversation", "input_parts"]
 

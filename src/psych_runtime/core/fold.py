@@ -6,11 +6,14 @@ has: seq, prev, at, epoch.
 """
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from psych_runtime.core.codec import Entry, Position
+from psych_runtime.core.guards import GUARDS
+from psych_runtime.errors import CorruptLog
 from psych_schema.record import (
     Failure,
     ModelFailed,
@@ -21,10 +24,6 @@ from psych_schema.record import (
     TurnStarted,
 )
 from psych_schema.transitions import TRANSITIONS, Absent, Move, ObjectKind
-
-from psych_runtime.core.codec import Entry, Position
-from psych_runtime.core.guards import GUARDS
-from psych_runtime.errors import CorruptLog
 
 __all__ = ["Changes", "Object", "RunState", "advance", "check_position", "fold", "step"]
 
@@ -66,7 +65,17 @@ class Object(NamedTuple):
 _NONE: Final = Object("none")
 _RESTING: Final = frozenset(
     {"none", "done", "completed", "failed", "interrupted", "used", "answered", "superseded"}
-    | {"voided", "denied", "resolved", "consumed", "cancelled", "settled", "known", "added", "erased"}
+    | {
+        "voided",
+        "denied",
+        "resolved",
+        "consumed",
+        "cancelled",
+        "settled",
+        "known",
+        "added",
+        "erased",
+    }
 )
 """Phases that nobody enumerates: `RunState.ids` knows the others only."""
 
@@ -254,4 +263,3 @@ def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:
     for entry in entries:
         advance(state, entry)
     return state
-

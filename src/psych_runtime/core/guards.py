@@ -39,7 +39,9 @@ def _calls_that_wait(state: "RunState") -> set[str | None]:
 
 
 def _queued(state: "RunState", *queues: str) -> list[str]:
-    return [e for e in state.ids("entry", "queued") if state.get("entry", e).text("queue") in queues]
+    return [
+        e for e in state.ids("entry", "queued") if state.get("entry", e).text("queue") in queues
+    ]
 
 
 def _only_safe_running(state: "RunState", record: AttemptEnded) -> bool:

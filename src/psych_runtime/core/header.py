@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from psych_runtime.core.fold import Changes, Object, RunState
+from psych_runtime.ports.store import REMAINING, UNSET, After, HeaderChange
 from psych_schema.record import (
     AbortRequested,
     AttemptEnded,
@@ -18,9 +20,6 @@ from psych_schema.record import (
 )
 from psych_schema.store import RunRow
 from psych_schema.transitions import ObjectKind
-
-from psych_runtime.core.fold import Changes, Object, RunState
-from psych_runtime.ports.store import REMAINING, UNSET, After, HeaderChange
 
 __all__ = ["OPEN_PHASES", "claim_change", "header_change", "state_from_header", "wake_change"]
 
@@ -85,9 +84,7 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
         case RunSettled():
             change = replace(change, state="settled", worker=None, crashes=0, wake_at=None)
             referenced = True if record.next_run is not None else UNSET
-            return replace(
-                change, deadline_at=None, remaining_seconds=None, referenced=referenced
-            )
+            return replace(change, deadline_at=None, remaining_seconds=None, referenced=referenced)
         case AbortRequested():
             return replace(change, abort="forced" if record.force else "requested")
         case _:
@@ -129,4 +126,3 @@ def state_from_header(header: RunRow) -> RunState:
         state.objects[kind, key] = Object(phase)
         state.live.setdefault((kind, phase), {})[key] = None
     return state
-

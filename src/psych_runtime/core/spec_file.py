@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from psych_schema.spec import Spec
-
 from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document
 from psych_runtime.core._yaml import read_yaml_text
@@ -14,6 +12,7 @@ from psych_runtime.core.foreign import MAX_DEPTH, decode_text
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import read_document
 from psych_runtime.errors import InvalidPayload, InvalidSpec, PayloadTooLarge
+from psych_schema.spec import Spec
 
 __all__ = ["load_spec"]
 

@@ -8,14 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from psych_schema.sets import SETS
-from psych_schema.spec import Spec
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document, pointer_of
-from psych_runtime.core._messages import issue_of
+from psych_runtime.core._messages import issues_of
 from psych_runtime.core._near import nearest
 from psych_runtime.core._plain import plain
 from psych_runtime.core._redact import shown
@@ -24,6 +22,8 @@ from psych_runtime.core.canonical import MAX_SPEC_BYTES, canonical_text
 from psych_runtime.core.foreign import MAX_DEPTH, decode_text
 from psych_runtime.core.issues import Issue
 from psych_runtime.errors import InvalidPayload, InvalidSpec
+from psych_schema.sets import SETS
+from psych_schema.spec import Spec
 
 __all__ = ["Checked", "check_spec", "read_document", "read_spec"]
 
@@ -80,10 +80,8 @@ def _validate(value: JsonValue, issues: list[Issue], settled: Collection[str]) -
     try:
         return _specs().validate_json(to_json(value))
     except ValidationError as error:
-        found = [
-            issue_of(Spec, value, details)
-            for details in error.errors(include_url=False, include_input=False)
-        ]
+        details = error.errors(include_url=False, include_input=False)
+    found = issues_of(Spec, value, details)
     issues += [issue for issue in found if issue.pointer not in settled]
     return None
 
@@ -147,9 +145,7 @@ def check_spec(
     if models is None:
         unchecked.append(f"whether the model {model!r} exists (no client knows its models)")
     elif model not in models:
-        issue = Issue(
-            "/model/model", "no client has this model", "unknown_model", shown(model)
-        )
+        issue = Issue("/model/model", "no client has this model", "unknown_model", shown(model))
         issues.append(issue._replace(suggestion=nearest(model, models)))
     return Checked(tuple(issues), tuple(unchecked))
 

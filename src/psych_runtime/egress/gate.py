@@ -22,7 +22,8 @@ class Origin(NamedTuple):
     def of(cls, url: httpx2.URL) -> Self:
         """Return the origin of `url`, as the HTTP client itself reads it."""
         host = url.raw_host.decode("ascii").lower()
-        return cls(url.scheme, host, url.port or _PORTS.get(url.scheme, 0))
+        port = _PORTS.get(url.scheme, 0) if url.port is None else url.port
+        return cls(url.scheme, host, port)
 
     def __str__(self) -> str:
         """Return it as it stands in a URL, the usual port left out."""
@@ -64,7 +65,7 @@ def _read(base_url: str) -> httpx2.URL:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
         url = httpx2.URL()  # what it complains of may hold a password
-    if url.scheme not in _PORTS or not url.host:
+    if url.scheme not in _PORTS or not url.host or not 0 < Origin.of(url).port < 65536:
         reason = "a base URL is http://host/path or https://host/path"
         raise EgressDenied(host=url.host, reason=reason)
     if url.userinfo:

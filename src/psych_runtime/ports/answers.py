@@ -1,8 +1,16 @@
-"""What a store answers for a unit (R-1): values, not errors, since a writer expects each of them."""
+"""What a store answers for a unit (R-1): values, not errors: a writer expects each of them."""
 
 from typing import NamedTuple
 
-__all__ = ["Answer", "Committed", "KeyTaken", "LeaseLost", "RunNotFound", "SeqConflict", "ThreadTaken"]
+__all__ = [
+    "Answer",
+    "Committed",
+    "KeyTaken",
+    "LeaseLost",
+    "RunNotFound",
+    "SeqConflict",
+    "ThreadTaken",
+]
 
 
 class Committed(NamedTuple):

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
-from psych_schema.common import Risk, Scope
 from pydantic import JsonValue
+
+from psych_schema.common import Risk, Scope
 
 __all__ = ["Allow", "Ask", "Decision", "Deny", "Policy", "ToolFacts"]
 

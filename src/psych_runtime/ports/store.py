@@ -10,11 +10,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Final, Literal, NamedTuple, Protocol, Self
 
+from psych_runtime.ports.answers import Answer
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.record import Record
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
-
-from psych_runtime.ports.answers import Answer
 
 __all__ = [
     "MAX_OPEN",
@@ -122,7 +121,7 @@ class Admit(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Changes of one tenant's Runs that happen all or none; sent again unchanged when in doubt (R-20)."""
+    """Changes of one tenant's Runs, all or none; sent again unchanged when in doubt (R-20)."""
 
     commit_id: str
     tenant: str
@@ -131,7 +130,7 @@ class Unit(NamedTuple):
 
 
 class Exclude(NamedTuple):
-    """What `ready` leaves out: Runs in hand, Versions that cannot run here, newer schemas (R-16)."""
+    """What `ready` leaves out: Runs in hand, Versions and schemas not for this worker (R-16)."""
 
     run_ids: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
@@ -208,7 +207,9 @@ class Store(Protocol):
     async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
         """Return what is known of a request; run_id is "" for admissions."""
 
-    async def ready(self, limit: int, *, after_tenant: str = "", exclude: Exclude = Exclude()) -> Found:
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = Exclude()
+    ) -> Found:
         """Return claimable Runs, fairly (R-15): a plain read, nothing is held.
 
         Claimable: ready with wake_at null or due; suspended with wake_at due; running with its
@@ -272,7 +273,12 @@ class Store(Protocol):
         """
 
     async def list_runs(
-        self, tenant: str, *, filter: RunFilter = RunFilter(), cursor: str | None = None, limit: int = 100
+        self,
+        tenant: str,
+        *,
+        filter: RunFilter = RunFilter(),
+        cursor: str | None = None,
+        limit: int = 100,
     ) -> Page:
         """Return a page of headers, newest first. InvalidPayload for a cursor not of ours."""
 

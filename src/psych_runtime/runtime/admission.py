@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-from psych_schema.common import Scope
-from psych_schema.record import RunAdmitted, ThreadRef
-from psych_schema.store import RunRow
 from pydantic import JsonValue
 from pydantic_core import to_json
 
@@ -12,6 +9,9 @@ from psych_runtime._system import System
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, Position, seal
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.ports.store import Admit
+from psych_schema.common import Scope
+from psych_schema.record import RunAdmitted, ThreadRef
+from psych_schema.store import RunRow
 
 __all__ = ["admit", "check_input", "run_admitted"]
 
@@ -63,9 +63,7 @@ def admit(record: RunAdmitted, *, commit_id: str, system: System) -> Admit:
     """Return the change that admits a Run: `record` sealed at seq 1, and its header."""
     tenant = record.scope.tenant
     salts = iter(system.salt, "")
-    [first] = seal(
-        [record], Position(), tenant=tenant, epoch=0, commit_id=commit_id, salts=salts
-    )
+    [first] = seal([record], Position(), tenant=tenant, epoch=0, commit_id=commit_id, salts=salts)
     header = RunRow(
         tenant=tenant,
         run_id=record.run_id,

@@ -5,16 +5,15 @@ Nothing is remembered between two looks; whatever crashed, the next attempt sees
 
 from typing import Final
 
-from psych_schema.common import EndState
-from psych_schema.model import AssistantMessage, TextPart
-from psych_schema.record import AttemptEnded, Failure, RunSuspended
-
 from psych_runtime.core.fold import RunState
 from psych_runtime.runtime.attempt import Attempt, Stop
 from psych_runtime.runtime.calls import run_calls
 from psych_runtime.runtime.model_call import call_model
 from psych_runtime.runtime.settle import settle
 from psych_runtime.runtime.signals import Stale
+from psych_schema.common import EndState
+from psych_schema.model import AssistantMessage, TextPart
+from psych_schema.record import AttemptEnded, Failure, RunSuspended
 
 __all__ = ["run_agent"]
 

@@ -5,16 +5,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
-from psych_schema.record import RunAdmitted
-from psych_schema.spec import AgentSpec
-from psych_schema.store import RunRow
-
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState
 from psych_runtime.runtime.host import Host
 from psych_runtime.runtime.journal import Journal
 from psych_runtime.runtime.signals import Lost
 from psych_runtime.tools.registry import RegisteredTool
+from psych_schema.record import RunAdmitted
+from psych_schema.spec import AgentSpec
+from psych_schema.store import RunRow
 
 __all__ = ["Attempt", "Stop"]
 
@@ -163,7 +162,7 @@ class Attempt:
 
         Raises Lost when the Run is being taken away.
         """
-        while not self.host.lease.fresh() and self.stop() is None:
+        while not self.host.lease.fresh() and self.stop() is None:  # noqa: ASYNC110  a clock
             await asyncio.sleep(self.host.lease.seconds / 20)
         if self.revoked:
             raise Lost("the supervisor takes the Run")

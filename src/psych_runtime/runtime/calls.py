@@ -10,6 +10,14 @@ import math
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from psych_runtime.core.codec import sha256
+from psych_runtime.ports.policy import Allow, Ask, Deny
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.settle import unknown_outcome
+from psych_runtime.runtime.signals import Lost, Stale
+from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
+from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.model import AskedCall
 from psych_schema.record import (
     Record,
@@ -19,15 +27,6 @@ from psych_schema.record import (
     ToolResult,
     ToolStarted,
 )
-
-from psych_runtime.core.codec import sha256
-from psych_runtime.ports.policy import Allow, Ask, Deny
-from psych_runtime.runtime.attempt import Attempt
-from psych_runtime.runtime.settle import unknown_outcome
-from psych_runtime.runtime.signals import Lost, Stale
-from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
-from psych_runtime.tools.context import ToolContext
-from psych_runtime.tools.registry import RegisteredTool
 
 __all__ = ["run_calls"]
 

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from psych_schema.record import ModelDelta
-
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.streaming import Channel, Incoming, clean_text
+from psych_schema.record import ModelDelta
 
 __all__ = ["Deltas"]
 

@@ -4,11 +4,6 @@ import asyncio
 import logging
 from typing import Final
 
-from psych_schema.common import Scope
-from psych_schema.record import AttemptEnded, Failure, ModelFailed
-from psych_schema.spec import AgentSpec
-from psych_schema.store import RecordRow
-
 from psych_runtime.core.codec import outline, seal
 from psych_runtime.core.header import header_change
 from psych_runtime.errors import (
@@ -25,6 +20,10 @@ from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, lon
 from psych_runtime.runtime.settle import settle, unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
 from psych_runtime.runtime.takeover import fold_rows, mark_corrupt
+from psych_schema.common import Scope
+from psych_schema.record import AttemptEnded, Failure, ModelFailed
+from psych_schema.spec import AgentSpec
+from psych_schema.store import RecordRow
 
 __all__ = ["execute"]
 

@@ -1,12 +1,11 @@
 """What was said before in a thread: a Run goes on where its predecessor settled (R-18)."""
 
-from psych_schema.model import Message
-from psych_schema.record import RunAdmitted
-
 from psych_runtime.core.codec import decode
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.errors import CorruptLog
 from psych_runtime.ports.store import Store
+from psych_schema.model import Message
+from psych_schema.record import RunAdmitted
 
 __all__ = ["messages_before"]
 

@@ -8,9 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from psych_schema.record import Record
-from psych_schema.store import KeyRow, RecordRow
-
 from psych_runtime._system import System
 from psych_runtime.core.codec import Entry, Position, decode, outline, outline_commit, seal
 from psych_runtime.core.conversation import Conversation
@@ -26,6 +23,8 @@ from psych_runtime.ports.store import (
     Unit,
 )
 from psych_runtime.runtime.signals import Lost, Stale
+from psych_schema.record import Record
+from psych_schema.store import KeyRow, RecordRow
 
 __all__ = ["Flushes", "Journal", "Linked"]
 

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from pydantic import JsonValue
+
+from psych_runtime.core.codec import MAX_CONTENT_BYTES
+from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.deltas import Deltas
+from psych_runtime.runtime.offer import Offer, make_offer, store_offer
+from psych_runtime.runtime.streaming import Incoming, clean_text
 from psych_schema.common import Cost, Usage
 from psych_schema.model import AskedCall, ModelRequest, Part
 from psych_schema.record import (
@@ -21,14 +29,6 @@ from psych_schema.record import (
     Timings,
     TurnStarted,
 )
-from pydantic import JsonValue
-
-from psych_runtime.core.codec import MAX_CONTENT_BYTES
-from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
-from psych_runtime.runtime.attempt import Attempt
-from psych_runtime.runtime.deltas import Deltas
-from psych_runtime.runtime.offer import Offer, make_offer, store_offer
-from psych_runtime.runtime.streaming import Incoming, clean_text
 
 __all__ = ["call_model"]
 
@@ -131,9 +131,13 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
         params["temperature"] = model.temperature
     if model.max_output_tokens is not None:
         params["max_output_tokens"] = model.max_output_tokens
-    consumed = QueueConsumed(
-        run_id=run_id, id=attempt.new_id("rec"), at=attempt.now(), entries=entries, into=call
-    ) if entries else None
+    consumed = (
+        QueueConsumed(
+            run_id=run_id, id=attempt.new_id("rec"), at=attempt.now(), entries=entries, into=call
+        )
+        if entries
+        else None
+    )
     started = ModelStarted(
         run_id=run_id,
         id=attempt.new_id("rec"),
@@ -186,7 +190,11 @@ def _record(call: _Call, task: asyncio.Task[None]) -> None:
         silent = attempt.spec.limits.stream_idle_seconds
         _fail(call, ModelTransient(f"the model said nothing for {silent:g} s"))
     else:
-        _fail(call, ModelTransient(f"the model client failed: {type(error).__name__}: {error}"), code="client_error")
+        _fail(
+            call,
+            ModelTransient(f"the model client failed: {type(error).__name__}: {error}"),
+            code="client_error",
+        )
 
 
 def _complete(call: _Call) -> None:

@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from psych_schema.model import ToolDefinition
-from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 from pydantic import JsonValue
 
 from psych_runtime.core.codec import sha256
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools._json import canonical
+from psych_schema.model import ToolDefinition
+from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 
 __all__ = ["Offer", "make_offer", "store_offer"]
 
@@ -45,8 +45,7 @@ def make_offer(attempt: Attempt) -> Offer:
     granted = [(grant, registry.get(grant.name)) for grant in attempt.spec.tools]
     found = [tool for _, tool in granted if tool is not None]
     tools = tuple(
-        OfferedTool(alias=tool.name, identity=tool.identity, definition=tool.hash)
-        for tool in found
+        OfferedTool(alias=tool.name, identity=tool.identity, definition=tool.hash) for tool in found
     )
     missing = tuple(
         UnavailableTool(identity=f"{grant.kind}:{grant.name}", code="not_registered")

@@ -7,10 +7,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from psych_schema.receipt import Receipt
-from psych_schema.record import QueueEnqueued, Record
-from psych_schema.store import KeyRow, RunRow
-
 from psych_runtime._system import System
 from psych_runtime.core.codec import Position, seal
 from psych_runtime.core.fold import step
@@ -26,6 +22,9 @@ from psych_runtime.ports import answers
 from psych_runtime.ports.answers import Committed, KeyTaken
 from psych_runtime.ports.store import Change, Store, Unit
 from psych_runtime.runtime.commit import commit_surely
+from psych_schema.receipt import Receipt
+from psych_schema.record import QueueEnqueued, Record
+from psych_schema.store import KeyRow, RunRow
 
 __all__ = ["PATIENCE_SECONDS", "Request", "known_receipt", "write_outside"]
 
@@ -93,9 +92,7 @@ async def write_outside(
                 pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
 
-def _unit(
-    header: RunRow, record: Record, request: Request, system: System
-) -> tuple[Unit, Receipt]:
+def _unit(header: RunRow, record: Record, request: Request, system: System) -> tuple[Unit, Receipt]:
     state = state_from_header(header)
     try:
         changes = step(state, record)

@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from contextvars import Context
 
-from psych_schema.common import Scope
-from psych_schema.spec import AgentSpec
-
 from psych_runtime._system import System
 from psych_runtime.errors import ModelPermanent
 from psych_runtime.ports.model import ModelClient
@@ -13,6 +10,8 @@ from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
 from psych_runtime.tools.policy import AskUnlessReadOnly
 from psych_runtime.tools.registry import ToolRegistry
+from psych_schema.common import Scope
+from psych_schema.spec import AgentSpec
 
 __all__ = ["Runtime"]
 
@@ -58,7 +57,9 @@ class Runtime:
         if len(self._clients) == 1:
             return next(iter(self._clients.values())), model
         known = ", ".join(sorted(self._clients))
-        raise ModelPermanent(f"no client for model {model!r}; write client/model with one of {known}")
+        raise ModelPermanent(
+            f"no client for model {model!r}; write client/model with one of {known}"
+        )
 
     def models(self) -> frozenset[str] | None:
         """Return the model names that a Spec may use, None when a client cannot know."""
@@ -75,7 +76,9 @@ class Runtime:
     def missing(self, spec: AgentSpec) -> tuple[str, ...]:
         """Return the identities of granted tools that are not registered here (PUB-3)."""
         return tuple(
-            f"{tool.kind}:{tool.name}" for tool in spec.tools if self.registry.get(tool.name) is None
+            f"{tool.kind}:{tool.name}"
+            for tool in spec.tools
+            if self.registry.get(tool.name) is None
         )
 
     def new_context(self, scope: Scope | None) -> Context:

@@ -7,6 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from pydantic import JsonValue
+from pydantic_core import from_json, to_json
+
+from psych_runtime._system import System
+from psych_runtime.core.codec import sha256
+from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.fold import RunState
+from psych_runtime.ports.store import Admit
+from psych_runtime.runtime.admission import admit, run_admitted
+from psych_runtime.runtime.attempt import Attempt
 from psych_schema.common import EndState
 from psych_schema.model import Part, TextPart, UserMessage
 from psych_schema.receipt import Receipt
@@ -21,16 +31,6 @@ from psych_schema.record import (
     ToolResult,
 )
 from psych_schema.store import KeyRow
-from pydantic import JsonValue
-from pydantic_core import from_json, to_json
-
-from psych_runtime._system import System
-from psych_runtime.core.codec import sha256
-from psych_runtime.core.conversation import Conversation
-from psych_runtime.core.fold import RunState
-from psych_runtime.ports.store import Admit
-from psych_runtime.runtime.admission import admit, run_admitted
-from psych_runtime.runtime.attempt import Attempt
 
 __all__ = ["Settlement", "settle", "settlement", "unknown_outcome"]
 
@@ -162,7 +162,9 @@ def _as_input(messages: Sequence[UserMessage]) -> JsonValue:
     return value
 
 
-async def settle(attempt: Attempt, end: EndState, code: str | None, output: JsonValue = None) -> None:
+async def settle(
+    attempt: Attempt, end: EndState, code: str | None, output: JsonValue = None
+) -> None:
     """End the Run. Raises Stale when somebody wrote first: look again."""
     found = settlement(
         attempt.state,

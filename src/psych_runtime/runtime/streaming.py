@@ -7,6 +7,8 @@ MOD-2, R-30). What was seen before a stream broke is kept.
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from psych_runtime._system import System
+from psych_runtime.core.codec import sha256
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
     AskedCall,
@@ -21,9 +23,6 @@ from psych_schema.model import (
     TextPart,
     UsageReport,
 )
-
-from psych_runtime._system import System
-from psych_runtime.core.codec import sha256
 
 __all__ = ["MAX_ARGUMENTS_BYTES", "Channel", "Incoming", "clean_text"]
 

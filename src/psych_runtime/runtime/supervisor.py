@@ -12,14 +12,13 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Final, Protocol
 
-from psych_schema.store import RunRow
-
 from psych_runtime._system import System
 from psych_runtime.errors import StoreError
 from psych_runtime.ports.store import Seen, Store
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.lease import Lease
 from psych_runtime.runtime.takeover import End, take_and_settle
+from psych_schema.store import RunRow
 
 __all__ = ["Executor", "Supervisor"]
 
@@ -69,17 +68,22 @@ class Supervisor:
         self._executor = executor
         self._store = store
         self._system = system
-        self._stopped = False
+        self._end = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._must_stop: dict[str, float] = {}  # since when the executor was asked
         self._warned = False
 
     def stop(self) -> None:
         """End soon; safe from another thread."""
-        self._stopped = True
+        if self._loop is None:
+            self._end.set()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end.set)
 
     async def run(self) -> None:
         """Supervise until stopped."""
+        self._loop = asyncio.get_running_loop()
         parts = (self._beats(), self._deaths(), self._overdue(), self._strays())
         tasks = [asyncio.get_running_loop().create_task(part) for part in parts]
         try:
@@ -90,10 +94,12 @@ class Supervisor:
             await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
 
     async def _pause(self, seconds: float) -> None:
-        """Sleep, in pieces short enough to stop in time."""
-        until = self._system.monotonic() + seconds
-        while not self._stopped and (rest := until - self._system.monotonic()) > 0:
-            await asyncio.sleep(min(rest, 0.2))
+        """Sleep, until stopped at most."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._end.wait()
+        except TimeoutError:
+            return
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -110,13 +116,13 @@ class Supervisor:
     async def _beats(self) -> None:
         """Send one each beat, never waiting for the one before: answers come in any order."""
         beat = min(_LONGEST_BEAT_SECONDS, self._executor.lease.seconds / 5)
-        while not self._stopped:
+        while not self._end.is_set():
             stands = self._system.monotonic() - self._executor.alive_at()
             self._watch_executor(stands)
             worker = self._executor.lease.worker
             if worker is not None and stands < self._executor.lease.seconds:
                 self._spawn(self._beat(worker))
-            await asyncio.sleep(beat)
+            await self._pause(beat)
 
     async def _beat(self, worker: str) -> None:
         held = tuple(self._executor.holdings())
@@ -150,7 +156,11 @@ class Supervisor:
             return
         self._warned = True
         running = sorted(
-            {tool.name for one in self._executor.holdings().values() for tool in list(one.executing.values())}
+            {
+                tool.name
+                for one in self._executor.holdings().values()
+                for tool in list(one.executing.values())
+            }
         )
         frame = sys._current_frames().get(self._executor.thread_id)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "unknown\n"
@@ -164,10 +174,10 @@ class Supervisor:
     # deaths
 
     async def _deaths(self) -> None:
-        while not self._stopped:
+        while not self._end.is_set():
             await self._pause(self._executor.lease.seconds / 4)
             worker = self._executor.lease.worker
-            if worker is None or self._stopped:
+            if worker is None or self._end.is_set():
                 continue
             try:
                 await self._store.bury(worker)
@@ -178,7 +188,7 @@ class Supervisor:
     # what nobody executes, and what the executor does not stop
 
     async def _overdue(self) -> None:
-        while not self._stopped:
+        while not self._end.is_set():
             await self._pause(_LOOK_SECONDS)
             try:
                 headers = await self._store.overdue(_BATCH)
@@ -218,10 +228,10 @@ class Supervisor:
 
     async def _strays(self) -> None:
         """Once per lease: unknown before and after asking, and still ours: claim it anew."""
-        while not self._stopped:
+        while not self._end.is_set():
             await self._pause(self._executor.lease.seconds)
             worker = self._executor.lease.worker
-            if worker is None or self._stopped:
+            if worker is None or self._end.is_set():
                 continue
             known = self._executor.in_hand()
             try:

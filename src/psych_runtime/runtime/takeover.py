@@ -4,10 +4,6 @@ import asyncio
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
-from psych_schema.common import EndState
-from psych_schema.record import AttemptStarted, Record, RunAdmitted
-from psych_schema.store import RecordRow, RunRow
-
 from psych_runtime._system import System
 from psych_runtime._version import __version__
 from psych_runtime.core.codec import Position, decode, seal
@@ -20,6 +16,9 @@ from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.commit import commit_surely
 from psych_runtime.runtime.history import messages_before
 from psych_runtime.runtime.settle import settlement
+from psych_schema.common import EndState
+from psych_schema.record import AttemptStarted, Record, RunAdmitted
+from psych_schema.store import RecordRow, RunRow
 
 __all__ = ["Claim", "End", "Folded", "claim_unit", "fold_rows", "mark_corrupt", "take_and_settle"]
 

@@ -6,11 +6,9 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context
 from typing import Final
-
-from psych_schema.spec import AgentSpec
-from psych_schema.store import RunRow
 
 from psych_runtime._version import __version__
 from psych_runtime.core.codec import SCHEMA_VERSION
@@ -29,6 +27,8 @@ from psych_runtime.runtime.signals import Lost
 from psych_runtime.runtime.supervisor import Supervisor
 from psych_runtime.runtime.takeover import Claim, End, claim_unit, take_and_settle
 from psych_runtime.tools.code import CodeExecutor
+from psych_schema.spec import AgentSpec
+from psych_schema.store import RunRow
 
 __all__ = ["Worker"]
 
@@ -148,8 +148,9 @@ class Worker:
     def post(self, act: Callable[[], None]) -> None:
         """Run `act` on the executor's loop; nothing once the worker has ended."""
         loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(act)
+        if loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(act)
 
     def died(self, worker: str) -> None:
         """Discard everything and come back under a new id (R-5)."""
@@ -200,7 +201,7 @@ class Worker:
             return
 
     async def _claim(self) -> int:
-        """Claim what there are slots for; return how many Runs were taken."""
+        """Claim what there are slots for; 0: nothing has changed, there is time to idle."""
         free = self._concurrency - len(self._held) - len(self._claiming)
         worker = self.lease.worker
         if free <= 0 or worker is None or not self.lease.fresh():
@@ -215,10 +216,12 @@ class Worker:
             return 0
         self._after_tenant = found.headers[-1].tenant
         picked: list[tuple[RunRow, int]] = []
+        learned = 0
         risky = any(one.header.crashes >= _RISKY_CRASHES for one in self._held.values())
         for header in found.headers:
             crashes = header.crashes + (header.state == "running")
             if await self._spec(header) is None:
+                learned += 1  # left out from now on: what stands behind it comes next
                 continue
             if crashes >= self._host.max_attempts:
                 self._begin(self._exhaust(header, crashes, worker))
@@ -229,7 +232,7 @@ class Worker:
                 risky = True
             picked.append((header, crashes))
         await self._claim_each(picked, worker)
-        return len(picked)
+        return len(picked) + learned
 
     async def _claim_each(self, picked: list[tuple[RunRow, int]], worker: str) -> None:
         """Take each Run by a unit of its own; losing a race is normal."""
@@ -404,6 +407,6 @@ class Worker:
 
     def _reap(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, Lost):
-                _log.debug("a task ended with %r", error)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, Lost):
+            _log.debug("a task ended with %r", error)

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from psych_runtime.errors import UnsupportedStore
@@ -20,7 +20,7 @@ _FORMS: Final = "use memory://, sqlite:///runs.db or sqlite:////var/lib/runs.db"
 
 
 def open_store(url: str, *, prefix: str = "") -> Store:
-    """Return the store that `url` names; use it as `async with open_store(url) as store`.
+    """Return the store that `url` names; enter it with `async with` before anything else.
 
     A SQLite file that does not exist is created; its tables are made by `migrate()` alone.
 
@@ -42,7 +42,7 @@ def open_store(url: str, *, prefix: str = "") -> Store:
         return MemoryStore()
     if scheme == "sqlite":
         return _open_sqlite(url, prefix)
-    _refuse(url, scheme)
+    raise _refusal(url, scheme)
 
 
 def _open_sqlite(url: str, prefix: str) -> Store:
@@ -102,12 +102,12 @@ def _nearest(name: str, known: tuple[str, ...]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
 
 
-def _refuse(url: str, scheme: str) -> NoReturn:
+def _refusal(url: str, scheme: str) -> UnsupportedStore:
     if scheme in _LATER:
-        raise UnsupportedStore(problem=f"{scheme} stores are not in this build", remedy=_FORMS)
+        return UnsupportedStore(problem=f"{scheme} stores are not in this build", remedy=_FORMS)
     if not scheme:
         remedy = f"{_FORMS}; a file is sqlite:///{url}" if url.endswith(".db") else _FORMS
-        raise UnsupportedStore(problem=f"{url!r} is no store URL", remedy=remedy)
+        return UnsupportedStore(problem=f"{url!r} is no store URL", remedy=remedy)
     near = difflib.get_close_matches(scheme, _SCHEMES + _LATER, 1)
     hint = f"did you mean {near[0]}://? " if near else ""
-    raise UnsupportedStore(problem=f"unknown store {scheme}://", remedy=hint + _FORMS)
+    return UnsupportedStore(problem=f"unknown store {scheme}://", remedy=hint + _FORMS)

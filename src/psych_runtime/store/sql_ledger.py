@@ -16,13 +16,16 @@ class LedgerStatements:
 
     def __init__(self, prefix: str) -> None:
         self.name = prefix + LEDGER
-        self._columns = [column(name) for name in ("number", "name", "sha256", "applied_at")]
-        self._table = table(self.name, *self._columns)
+        self._table = table(
+            self.name, column("number"), column("name"), column("sha256"), column("applied_at")
+        )
 
     def read_ledger(self) -> Select[*tuple[object, ...]]:
         """Read number, name and hash of what was applied."""
-        return select(*self._columns[:3]).order_by(self._columns[0])
+        c = self._table.c
+        return select(c.number, c.name, c.sha256).order_by(c.number)
 
     def insert_migration(self) -> Insert:
         """Write what is being applied."""
-        return insert(self._table).values({c.name: bindparam(c.name) for c in self._columns})
+        names = ("number", "name", "sha256", "applied_at")
+        return insert(self._table).values({name: bindparam(name) for name in names})

@@ -192,6 +192,7 @@ class FakeRouter:
 
     def __init__(self, clients: Mapping[str, FakeModel]) -> None:
         self._clients = dict(clients)
+        self._nobody = FakeModel(models=self._clients)
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -209,11 +210,7 @@ class FakeRouter:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Let the FakeModel of `request.model` answer. ModelPermanent: there is none."""
-        client = self._clients.get(request.model)
-        if client is None:
-            known = ", ".join(sorted(self._clients))
-            raise ModelPermanent(f"no model {request.model!r}; known: {known}", status=404)
-        return client.stream(request)
+        return self._clients.get(request.model, self._nobody).stream(request)
 
 
 def _text(text: str) -> list[ModelEvent]:

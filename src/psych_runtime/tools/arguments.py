@@ -5,6 +5,7 @@ and what was expected (MOD-2, R-30). What it wrote is quoted only where it is no
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -34,6 +35,7 @@ _MAX_PROBLEM_BYTES: Final = 560
 _MAX_EXPECTED_BYTES: Final = 360
 _MAX_PROBLEMS: Final = 6
 _NEAR: Final = 24
+_LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 
 
 class Arguments(NamedTuple):
@@ -98,7 +100,7 @@ def _place(error: InvalidPayload, text: str) -> str:
     """Say where reading stopped, and quote a little of what stands there."""
     if error.line is None or error.column is None:
         return ""
-    line = text.split("\n", error.line)[error.line - 1]
+    line = _LINE_END.split(text, error.line)[error.line - 1]
     near = quote(line[max(0, error.column - 1 - _NEAR) : error.column - 1 + _NEAR])
     return f" (line {error.line}, column {error.column}, near {near})"
 

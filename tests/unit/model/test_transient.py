@@ -1,5 +1,6 @@
 """What a provider's refusal means: repeat, give up or compact (RUN-11, MOD-6)."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -143,7 +144,7 @@ _OVERFLOWS = {
 def test_mod_6_overflow_is_recognised_by_the_provider_s_words(provider: str) -> None:
     """Compaction can help, another try cannot."""
     assert is_overflow(_OVERFLOWS[provider])
-    error = _judge(400, '{"error": {"message": "%s"}}' % _OVERFLOWS[provider].replace('"', "'"))
+    error = _judge(400, json.dumps({"error": {"message": _OVERFLOWS[provider]}}))
     assert isinstance(error, ContextOverflow)
     assert error.status == 400
 
@@ -200,7 +201,7 @@ def test_run_11_the_provider_s_words_are_kept(body: str, words: str) -> None:
 
 def test_run_11_the_provider_s_words_are_bounded() -> None:
     """To one kilobyte, at a character."""
-    message = str(_judge(500, '{"error": {"message": "%s"}}' % ("ü" * 5000)))
+    message = str(_judge(500, json.dumps({"error": {"message": "ü" * 5000}})))
     assert 1020 <= len(message.encode()) <= 1024
 
 

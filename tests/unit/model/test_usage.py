@@ -5,7 +5,7 @@ import pytest
 from psych_runtime.model._usage import usage_report
 from psych_schema.common import Cost, Usage
 
-_TABLE = {
+_TABLE: dict[str, tuple[dict[str, object], Usage]] = {
     "plain": (
         {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
         Usage(input_tokens=100, output_tokens=20),

@@ -328,7 +328,7 @@ def nested_unresolved(city: str) -> None:
 
 
 hinted(unresolved, city="Nowhere")
-hinted(nested_unresolved, city=Annotated["list[Nowhere]", "Where."])
+hinted(nested_unresolved, city="Annotated[list[Nowhere], 'Where.']")
 
 
 def foreign(thing: Annotated[Foreign, "What."]) -> None:

@@ -1,0 +1,7 @@
+"""Views: what a header and its log say, for people; pure functions without any IO."""
+
+from psych_runtime.views.answer import answer_view
+from psych_runtime.views.report import report_view
+from psych_runtime.views.status import status_view
+
+__all__ = ["answer_view", "report_view", "status_view"]

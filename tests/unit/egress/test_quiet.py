@@ -1,0 +1,38 @@
+"""The HTTP client's own log lines tell no query, user or answered header (SEC-2)."""
+
+import logging
+
+import httpx2
+import pytest
+
+from psych_runtime.egress._quiet import keep_logs_quiet
+
+
+def test_sec_2_the_client_s_line_has_no_query(caplog: pytest.LogCaptureFixture) -> None:
+    """It is written at INFO, for each request."""
+    keep_logs_quiet()
+    caplog.set_level(logging.DEBUG)
+    url = httpx2.URL("https://user:canary@api.test/v1?key=canary#canary")
+    logging.getLogger("httpx2").info('HTTP Request: %s %s "%d"', "POST", url, 200)
+    assert caplog.messages == ['HTTP Request: POST https://api.test/v1 "200"']
+
+
+def test_sec_2_the_wire_s_line_has_no_headers(caplog: pytest.LogCaptureFixture) -> None:
+    """A server may send back what it was given."""
+    keep_logs_quiet()
+    caplog.set_level(logging.DEBUG)
+    wire = logging.getLogger("httpcore2.http11")
+    wire.debug("receive_response_headers.complete return_value=(b'HTTP/1.1', 200, [b'canary'])")
+    wire.debug("send_request_headers.started request=<Request [b'POST']>")
+    assert caplog.messages == [
+        "receive_response_headers.complete",
+        "send_request_headers.started request=<Request [b'POST']>",
+    ]
+
+
+def test_sec_2_filters_are_put_once() -> None:
+    """Each client puts them."""
+    keep_logs_quiet()
+    before = list(logging.getLogger("httpx2").filters)
+    keep_logs_quiet()
+    assert logging.getLogger("httpx2").filters == before
