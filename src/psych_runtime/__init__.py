@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from psych_runtime.ports.store import Page, Store
     from psych_runtime.runtime.runtime import Runtime
     from psych_runtime.runtime.worker import Worker
-    from psych_runtime.session import Session, session
+    from psych_runtime._session import Session, session
     from psych_runtime.store.open import open_store
     from psych_runtime.tools.context import ToolContext
     from psych_runtime.tools.decorator import tool
@@ -146,7 +146,7 @@ _HOMES: Final = {
     "psych_runtime.ports.store": "Page Store",
     "psych_runtime.runtime.runtime": "Runtime",
     "psych_runtime.runtime.worker": "Worker",
-    "psych_runtime.session": "Session session",
+    "psych_runtime._session": "Session session",
     "psych_runtime.store.open": "open_store",
     "psych_runtime.tools.context": "ToolContext",
     "psych_runtime.tools.decorator": "tool",

@@ -7,7 +7,8 @@ nothing (STR-2). Hints that get lost cost latency only, since every wait is boun
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, NoReturn
 
 from psych_runtime.core.codec import decode
 from psych_runtime.core.fold import fold
@@ -23,8 +24,9 @@ from psych_schema.record import (
     RunErased,
     RunSettled,
 )
+from psych_schema.store import RunRow
 
-__all__ = ["WAIT_SECONDS", "TextChunk", "patiently", "stream", "stream_text"]
+__all__ = ["WAIT_SECONDS", "TextChunk", "patiently", "raise_corrupt", "stream", "stream_text"]
 
 WAIT_SECONDS: Final = 2.0
 """How long one wait lasts at most: what a lost hint costs."""
@@ -77,9 +79,10 @@ async def stream(
         CorruptLog: the log cannot be read, or its header says so; what could be read came first.
         NewerRecord: a newer build wrote the next record.
     """
-    tenant, head, last = scope.tenant, max(0, after), None
+    tenant, head = scope.tenant, max(0, after)
+    last: str | None = None
     while True:
-        rows = await patiently(lambda: store.read(tenant, run_id, after=head, limit=_PAGE))  # noqa: B023
+        rows = await patiently(partial(store.read, tenant, run_id, after=head, limit=_PAGE))
         settled = False
         for row in rows:
             entry = decode(row)
@@ -94,4 +97,109 @@ async def stream(
             continue
         if settled or (not rows and await _is_over(store, tenant, run_id, head)):
             return
-        await patiently(lambda: store.wait(tenant, {run_id: head}, WAIT_SECONDS))  # noqa: B023
+        await patiently(partial(store.wait, tenant, {run_id: head}, WAIT_SECONDS))
+
+
+async def _is_over(store: Store, tenant: str, run_id: str, head: int) -> bool:
+    """Tell whether nothing will come behind `head`. Raises CorruptLog for a corrupt Run."""
+    header = await patiently(partial(store.header, tenant, run_id))
+    if header.state == "corrupt" and header.head <= head:
+        await raise_corrupt(store, header)
+    return header.state == "settled" and header.head <= head
+
+
+async def raise_corrupt(store: Store, header: RunRow) -> NoReturn:
+    """Raise CorruptLog with what is wrong with a log whose header says that it is corrupt."""
+    rows = await patiently(partial(store.read, header.tenant, header.run_id))
+    fold(decode(row) for row in rows)
+    raise CorruptLog(reason="marked_corrupt", run_id=header.run_id, seq=header.head)
+
+
+async def stream_text(
+    store: Store, run_id: str, *, scope: Scope, after: int = 0
+) -> AsyncGenerator[TextChunk]:
+    """Yield what the model says, piece by piece where the Run has deltas, else call by call.
+
+    Append each chunk to its call's text; first drop the text of the call that `replaces` names.
+    Texts of all turns come, each under its own call. Chunks of records up to `after` are left
+    out.
+
+    Raises:
+        RunFailed: the Run ended without completing; what was said before stands.
+        RunNotFound, CorruptLog, NewerRecord: as `stream`.
+    """
+    text = _Text()
+    start = await _turn_start(store, scope.tenant, run_id, after)
+    async with aclosing(stream(store, run_id, scope=scope, after=start)) as records:
+        async for record in records:
+            chunk = text.take(record)
+            if chunk is not None and record.seq > after:
+                yield chunk
+            if isinstance(record, RunSettled) and record.state != "completed":
+                reason = record.reason.code if record.reason else None
+                raise RunFailed(run_id=run_id, state=record.state, reason=reason)
+
+
+async def _turn_start(store: Store, tenant: str, run_id: str, after: int) -> int:
+    """Return a seq behind which everything lies that a reader at `after` needs to know."""
+    window = _FIRST_WINDOW
+    while (start := after - window) > 0:
+        read = partial(store.read, tenant, run_id, after=start, limit=window)
+        for row in reversed(await patiently(read)):
+            if row.type == "turn.started":
+                return row.seq - 1
+        window *= 4
+    return 0
+
+
+class _Text:
+    """Turns records into chunks; knows which text a reader has that must be taken back."""
+
+    def __init__(self) -> None:
+        self._turn: int | None = None
+        self._call: str | None = None
+        self._pieces: list[str] = []  # of the call under way
+        self._shown: str | None = None  # the turn's call whose text the reader has
+        self._void: str | None = None  # the call whose text the next chunk takes back
+
+    def take(self, record: Record) -> TextChunk | None:
+        """Return what a record adds to the text."""
+        match record:
+            case ModelStarted():
+                self._begin(record)
+            case ModelDelta() if record.call == self._call and record.channel == "text":
+                if record.text:
+                    self._pieces.append(record.text)
+                    return self._chunk(record, record.text, self._void)
+            case ModelCompleted() if record.call == self._call:
+                return self._complete(record)
+            case _:
+                return None
+        return None
+
+    def _begin(self, record: ModelStarted) -> None:
+        self._call = None if record.turn is None else record.call
+        self._pieces = []
+        if record.turn is None:
+            return
+        if record.turn != self._turn:
+            self._turn, self._shown = record.turn, None
+        self._void = self._shown
+
+    def _complete(self, record: ModelCompleted) -> TextChunk | None:
+        """Return what the deltas did not bring: they may lag behind, or have failed to fit."""
+        if record.said is None:
+            return None
+        whole = "".join(part.text for part in record.said.parts if isinstance(part, TextPart))
+        told = "".join(self._pieces)
+        if not whole.startswith(told):
+            return self._chunk(record, whole, record.call)
+        if len(whole) > len(told) or self._void is not None:
+            return self._chunk(record, whole[len(told) :], self._void)
+        return None
+
+    def _chunk(
+        self, record: ModelDelta | ModelCompleted, text: str, replaces: str | None
+    ) -> TextChunk:
+        self._shown, self._void = record.call, None
+        return TextChunk(record.call, text, replaces, record.seq)

@@ -24,6 +24,7 @@ __all__ = [
     "call_chunk",
     "error",
     "finish_chunk",
+    "silence",
     "sse",
     "text_chunk",
     "usage_chunk",
@@ -189,6 +190,16 @@ def answer(
         return framing != "close" and length is None
 
     return write
+
+
+def silence() -> Reply:
+    """Take the request and say nothing at all until the client leaves."""
+
+    async def wait(exchange: _Exchange) -> bool:
+        await _wait_for_leave(exchange)
+        return False
+
+    return wait
 
 
 def error(

@@ -46,7 +46,7 @@ class _Frame:
     def __init__(self, value: dict[str, JsonValue] | list[JsonValue], place: Place) -> None:
         self.value = value
         self.place = place
-        self.key: str | None = None
+        self.key = ""
 
 
 class _Reader:
@@ -120,7 +120,7 @@ class _Reader:
         if isinstance(frame.value, list):
             frame.value.append(value)
             frame.place.items.append(place)
-        elif frame.key is not None and frame.key not in frame.value:
+        elif frame.key not in frame.value:
             frame.value[frame.key] = value
             frame.place.members[frame.key] = place
 
@@ -165,16 +165,19 @@ class _Reader:
 
     def _advance(self) -> None:
         match = _TOKEN.match(self._text, self._next)
-        assert match is not None and match.lastgroup is not None  # the last branches take anything
+        assert match is not None  # the last branches take anything
+        assert match.lastgroup is not None
         self._kind = match.lastgroup
         self._token = match[self._kind]
         self._at = match.start(self._kind)
         self._next = match.end()
 
     def _path(self) -> list[str | int]:
+        """Return where the current token stands; a list holds what is open in it already."""
+        last = len(self._open) - 1
         return [
-            len(frame.value) if isinstance(frame.value, list) else frame.key or ""
-            for frame in self._open
+            frame.key if isinstance(frame.value, dict) else len(frame.value) - (depth < last)
+            for depth, frame in enumerate(self._open)
         ]
 
     def _shown(self, value: str) -> str:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from psych_runtime.core._locate import MAX_DETAILED, pointer_of
 from psych_runtime.core._near import nearest
-from psych_runtime.core._redact import REDACTED, shown, shown_in
+from psych_runtime.core._redact import REDACTED, kind_of, shown, shown_in
 from psych_runtime.core._shape import Spot, follow, tags
 from psych_runtime.core.issues import Issue
 
@@ -83,7 +83,7 @@ def _say(
     if problem in ("int_type", "int_from_float") and isinstance(spot.value, float):
         return _Said("must be a whole number", "wrong_type")
     if problem in _TYPES:
-        return _Said(f"must be {_TYPES[problem]}, not {_sort(spot.value)}", "wrong_type")
+        return _Said(f"must be {_TYPES[problem]}, not {kind_of(spot.value)}", "wrong_type")
     if problem in _BOUNDS:
         key, words = _BOUNDS[problem]
         code = "too_small" if problem.startswith("greater") else "too_large"
@@ -151,19 +151,6 @@ def _like(pattern: str, allowed: str, value: JsonValue) -> str | None:
     wanted = value if "A-Z" in allowed else value.lower()
     wanted = re.sub(f"[^{allowed}]+", "-", wanted).strip("-")
     return wanted if wanted and re.search(pattern, wanted) and shown(value) != REDACTED else None
-
-
-def _sort(value: JsonValue) -> str:
-    """Return what kind of value it is, as people call it."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, str):
-        return "a text"
-    if isinstance(value, dict):
-        return "a mapping"
-    return "a list" if isinstance(value, list) else "a number"
 
 
 def _whole(value: object) -> object:

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final
 
-__all__ = ["REDACTED", "is_secret_name", "mask_line", "printable", "shown", "shown_in"]
+__all__ = ["REDACTED", "is_secret_name", "kind_of", "mask_line", "printable", "shown", "shown_in"]
 
 REDACTED: Final = "[redacted]"
 _SHOWN_CHARACTERS: Final = 60
@@ -52,9 +53,7 @@ _PAIR: Final = re.compile(
 def is_secret_name(name: str) -> bool:
     """Say whether a value under `name` is likely to be a secret (`api_key`, `authToken`)."""
     words = [word.lower() for word in _WORDS.findall(name[:256])]
-    return not _SECRET_WORDS.isdisjoint(words) or not _SECRET_PAIRS.isdisjoint(
-        zip(words, words[1:], strict=False)
-    )
+    return not _SECRET_WORDS.isdisjoint(words) or not _SECRET_PAIRS.isdisjoint(pairwise(words))
 
 
 def printable(text: str) -> str:
@@ -78,6 +77,19 @@ def shown(value: object) -> str:
     if isinstance(value, int):
         return str(value) if value.bit_length() < 200 else "a number of many digits"
     return repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
+
+
+def kind_of(value: object) -> str:
+    """Return what kind of JSON it is, as people call it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "a text"
+    if isinstance(value, dict):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else "a number"
 
 
 def shown_in(path: Iterable[str], value: object) -> str:

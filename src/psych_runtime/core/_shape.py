@@ -4,6 +4,7 @@ A location holds the tags of unions, which are no keys of the document; only the
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -108,6 +109,7 @@ def _is_tagged(model: type[BaseModel], value: Mapping[str, JsonValue]) -> bool:
     return any(value.get(name) == tag for name, tag in constants(model))
 
 
+@cache
 def _strip(kind: object) -> object:
     """Return a type without aliases, annotations and null."""
     while True:

@@ -187,7 +187,7 @@ class _Reader:
             frame.place.keys[key] = at
 
     def _alias(self, event: yaml.AliasEvent, at: int) -> None:
-        name = event.anchor
+        name = str(event.anchor)
         if self._key_frame() is not None:
             raise self._broken("an alias cannot be a key", at, code="not_text_key")
         node = self._anchors.get(name)

@@ -7,6 +7,7 @@ import yaml
 __all__ = ["explain"]
 
 _QUOTE_IT: Final = "a text that holds ': ' needs quotes, and each key its own line and indent"
+_NO_PART: Final = "this does not continue what stands above; check indent and quotes"
 _FAULTS: Final[tuple[tuple[str, str], ...]] = (
     ("mapping values are not allowed", f"':' cannot stand here; {_QUOTE_IT}"),
     ("unexpected end of stream", "this quoted text has no end"),

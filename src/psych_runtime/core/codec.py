@@ -44,6 +44,9 @@ SCHEMA_VERSION: Final = 1
 MAX_CONTENT_BYTES: Final = 256 * 1024
 """What one record's content may have in the log (LOG-5)."""
 
+_MAX_DEPTH: Final = 200  # containers in containers that the parser takes
+_MAX_DIGITS: Final = 4300  # of an integer that the parser takes
+
 _ENVELOPE: Final = frozenset(
     {"v", "run_id", "seq", "at", "type", "id", "commit", "epoch", "prev", "content_digest"}
 )
@@ -87,10 +90,15 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _digest(salt: str | None, content: str) -> str:
+    return sha256((salt or "") + content)
+
+
 def content_text(record: Record) -> str | None:
     """Return the content as it is stored, None for a record without one.
 
-    Raises InvalidPayload for text that is not Unicode (a lone surrogate).
+    Raises InvalidPayload for what could not be read back: text that is not Unicode (a lone
+    surrogate), values nested more than 199 deep, integers of more than 4,300 digits.
     """
     name = TRANSITIONS[record.type].content
     value: object = getattr(record, name) if name else None
@@ -98,10 +106,23 @@ def content_text(record: Record) -> str | None:
         return None
     try:
         if isinstance(value, BaseModel):
-            return value.model_dump_json()
-        return to_json(value, inf_nan_mode="strings").decode()
+            text = value.model_dump_json()
+        else:
+            text = to_json(value, inf_nan_mode="strings").decode()
+        _check_readable(text, inside=1)
     except (ValueError, RecursionError) as error:
         raise InvalidPayload(what=f"{name} of {record.type}", problem=str(error)) from error
+    return text
+
+
+def _check_readable(text: str, *, inside: int) -> None:
+    """Raise ValueError when the parser would not take `text`, `inside` so many containers.
+
+    What is short, or has few brackets, needs no look: this is paid for by large values only.
+    """
+    deep = len(text) > _MAX_DEPTH and text.count("[") + text.count("{") > _MAX_DEPTH - inside
+    if deep or len(text) > _MAX_DIGITS:
+        from_json("[" * inside + text + "]" * inside)
 
 
 def seal(
@@ -116,7 +137,7 @@ def seal(
     """Put drafts at the positions after `head`: seq, prev, digests, and `at` raised (R-14).
 
     `salts` gives a fresh one for each content; the first record always takes one, since the
-    salt of seq 1 is the Run's.
+    salt of seq 1 is the Run's. Raises InvalidPayload for what could not be read back.
     """
     sealed: list[Sealed] = []
     fresh = iter(salts)
@@ -133,7 +154,7 @@ def _seal(
     content = content_text(draft)
     seq = head.seq + 1
     salt = next(iter(salts)) if content is not None or seq == 1 else None
-    digest = None if content is None else sha256((salt or "") + content)
+    digest = None if content is None else _digest(salt, content)
     at = draft.at if head.at is None or draft.at > head.at else head.at
     name = TRANSITIONS[draft.type].content
     parts = [
@@ -144,7 +165,7 @@ def _seal(
         parts.append(f',"prev":"{head.hash}"')
     if digest is not None:
         parts.append(f',"content_digest":"{digest}"')
-    rest = draft.model_dump_json(exclude=_OUTSIDE_THE_BODY[draft.type], exclude_none=True)
+    rest = _rest(draft)
     parts.append("}" if rest == "{}" else "," + rest[1:])
     body = "".join(parts)
     place: dict[str, object] = {
@@ -168,6 +189,16 @@ def _seal(
     return Sealed(row, record, sha256(body))
 
 
+def _rest(draft: Record) -> str:
+    """Return the body's own fields as a JSON object."""
+    try:
+        rest = draft.model_dump_json(exclude=_OUTSIDE_THE_BODY[draft.type], exclude_none=True)
+        _check_readable(rest, inside=0)
+    except (ValueError, RecursionError) as error:
+        raise InvalidPayload(what=draft.type, problem=str(error)) from error
+    return rest
+
+
 def record_text(row: RecordRow) -> str:
     """Return the JSON text of a stored record, its content spliced in."""
     name = TRANSITIONS[row.type].content if row.type in TRANSITIONS else None
@@ -179,7 +210,9 @@ def record_text(row: RecordRow) -> str:
 def decode(row: RecordRow) -> Entry:
     """Return the record of `row`.
 
-    Raises NewerRecord for what a newer build wrote, CorruptLog for what nobody writes.
+    Raises NewerRecord for what a newer build wrote, CorruptLog for what nobody writes: among
+    it a content that is not the one the body's digest names, since its text could also say
+    other fields anew.
     """
     if row.type not in TRANSITIONS:
         raise NewerRecord(
@@ -195,8 +228,8 @@ def decode(row: RecordRow) -> Entry:
         raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
     if (record.run_id, record.seq, record.type) != (row.run_id, row.seq, row.type):
         raise CorruptLog(reason="row_differs", run_id=row.run_id, seq=row.seq)
-    if row.content is not None and record.content_digest is None:
-        raise CorruptLog(reason="content_without_digest", run_id=row.run_id, seq=row.seq)
+    if row.content is not None and record.content_digest != _digest(row.salt, row.content):
+        raise CorruptLog(reason="content_does_not_fit", run_id=row.run_id, seq=row.seq)
     return Entry(record, sha256(row.body))
 
 
@@ -210,7 +243,7 @@ def outline(row: RecordRow) -> Outline:
         version, epoch, at = body["v"], body["epoch"], parse_instant(body["at"])
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
-    if not (isinstance(version, int) and isinstance(epoch, int)):
+    if type(version) is not int or type(epoch) is not int:
         raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq)
     needed = max(version, SCHEMA_VERSION + (row.type not in TRANSITIONS))
     return Outline(Position(row.seq, sha256(row.body), at), epoch, needed)
@@ -249,5 +282,9 @@ def content_fits(row: RecordRow) -> bool:
     """Tell whether the content is the one that the body's digest names; erased fits."""
     if row.content is None:
         return True
-    body = from_json(row.body)
-    return bool(body.get("content_digest") == sha256((row.salt or "") + row.content))
+    try:
+        body = from_json(row.body)
+    except ValueError:
+        return False
+    named = body.get("content_digest") if isinstance(body, dict) else None
+    return bool(named == _digest(row.salt, row.content))

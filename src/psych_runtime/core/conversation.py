@@ -11,12 +11,14 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from psych_runtime.core.codec import is_erased
-from psych_runtime.errors import ContentErased
+from psych_runtime.errors import ContentErased, CorruptLog
 from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
 from psych_schema.record import (
     AdvisoryAdded,
     ContextCompacted,
     ModelCompleted,
+    ModelDelta,
+    QueueCancelled,
     QueueConsumed,
     QueueEnqueued,
     Record,
@@ -54,33 +56,43 @@ class Conversation:
     Run that continues a thread starts from its predecessor's messages.
     """
 
-    __slots__ = ("_answered", "_calls", "_entries", "_ids", "_slots", "base", "last", "messages")
+    __slots__ = ("_calls", "_entries", "_order", "_places", "_slots", "base", "last", "messages")
 
     def __init__(self, before: Sequence[Message] = ()) -> None:
         self.messages: list[Message | None] = list(before)  # None: a call without an answer yet
         self.last = ""
         self.base: str | None = None
-        self._ids: list[str] = [""] * len(self.messages)
+        self._order: list[int] = [0] * len(self.messages)  # the place of each message's record
+        self._places: dict[str, int] = {}  # of records, in the order they came
         self._slots: dict[str, int] = {}
         self._calls: dict[str, ModelCompleted] = {}
         self._entries: dict[str, UserMessage] = {}
 
     def add(self, record: Record) -> None:
-        """Take one record. Raises ContentErased when its words are gone."""
-        if is_erased(record):
+        """Take one record.
+
+        Raises ContentErased when its words are gone (a delta's may be: what it said comes again),
+        CorruptLog for a compaction that does not end at the end of a turn.
+        """
+        if is_erased(record) and not isinstance(record, ModelDelta):
             raise ContentErased(run_id=record.run_id)
         match record:
             case RunAdmitted():
-                self.last = record.id
+                self._mark(record)
                 if record.input is not None:
-                    self._put(record, UserMessage(parts=input_parts(record.input)))
+                    self._put(UserMessage(parts=input_parts(record.input)))
             case QueueEnqueued() if record.message is not None:
                 self._entries[record.entry_id] = record.message
             case QueueConsumed():
+                self._mark(record)
                 for entry in record.entries:
-                    self._put(record, self._entries.pop(entry))
+                    if (message := self._entries.pop(entry, None)) is not None:
+                        self._put(message)
+            case QueueCancelled():
+                self._entries.pop(record.entry_id, None)
             case AdvisoryAdded():
-                self._put(record, UserMessage(parts=(TextPart(text=record.message or ""),)))
+                self._mark(record)
+                self._put(UserMessage(parts=(TextPart(text=record.message or ""),)))
             case ModelCompleted() if record.turn is not None:
                 self._answer(record)
             case ToolCompleted() | ToolRefused() if record.call_id in self._slots:
@@ -109,22 +121,27 @@ class Conversation:
         """Return the messages of a Run that has ended: calls and answers in pairs."""
         return tuple(m for m in self.messages if m is not None)
 
-    def _put(self, record: Record, message: Message) -> None:
-        self.messages.append(message)
-        self._ids.append(record.id)
+    def _mark(self, record: Record) -> None:
+        """Let `record` be the last one of the conversation."""
         self.last = record.id
+        self._places[record.id] = len(self._places) + 1
+
+    def _put(self, message: Message | None) -> None:
+        self.messages.append(message)
+        self._order.append(len(self._places))
 
     def _answer(self, record: ModelCompleted) -> None:
+        self._mark(record)
         parts = record.said.parts if record.said else ()
         calls = record.said.calls if record.said else ()
-        self._put(record, AssistantMessage(parts=parts, calls=calls))
+        self._put(AssistantMessage(parts=parts, calls=calls))
         for call in record.calls:
             self._slots[call] = len(self.messages)
             self._calls[call] = record
-            self.messages.append(None)
-            self._ids.append("")
+            self._put(None)
 
     def _result(self, record: ToolCompleted | ToolRefused) -> None:
+        self._mark(record)
         slot = self._slots.pop(record.call_id)
         if isinstance(record, ToolRefused):
             parts: tuple[Part, ...] = (TextPart(text=record.message or record.code),)
@@ -136,12 +153,21 @@ class Conversation:
                 parts = (*parts, TextPart(text=result.message))
             failed = record.outcome != "ok"
         self.messages[slot] = ToolMessage(call_id=record.call_id, parts=parts, failed=failed)
-        self._ids[slot] = record.id
-        self.last = record.id
+        self._order[slot] = len(self._places)
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
-        cut = max(i for i, one in enumerate(self._ids) if one == record.upto) + 1
+        """Let the summary stand for every message up to that of the record `upto`."""
+        self._mark(record)
+        upto = self._places.get(record.upto)
+        if upto is None or record.upto == record.id:
+            raise CorruptLog(reason="upto_unknown", run_id=record.run_id, seq=record.seq)
+        cut = max((i for i, place in enumerate(self._order, 1) if place <= upto), default=0)
+        rest = self.messages[cut : cut + 1]
+        if any(place > upto for place in self._order[:cut]) or isinstance(
+            next(iter(rest), None), ToolMessage
+        ):
+            raise CorruptLog(reason="upto_inside_turn", run_id=record.run_id, seq=record.seq)
         self.messages[:cut] = [summary]
-        self._ids[:cut] = [record.id]
+        self._order[:cut] = [0]
         self._slots = {call: slot - cut + 1 for call, slot in self._slots.items()}
         self.base = record.id

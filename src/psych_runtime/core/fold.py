@@ -25,7 +25,7 @@ from psych_schema.record import (
 )
 from psych_schema.transitions import TRANSITIONS, Absent, Move, ObjectKind
 
-__all__ = ["Changes", "Object", "RunState", "advance", "check_position", "fold", "step"]
+__all__ = ["Changes", "Object", "RunState", "advance", "brought", "check_position", "fold", "step"]
 
 type Kept = str | int | bool | datetime | Failure | None
 """What an object may remember of a record."""
@@ -128,10 +128,8 @@ class RunState:
             self.turn_failures,
         )
 
-    def apply(self, record: Record, changes: Changes) -> None:
-        """Take what `step` said of `record`."""
-        if record.type == "attempt.started":
-            self.epoch += 1
+    def put(self, changes: Changes) -> None:
+        """Bring objects to where `changes` says; for `apply`, and for states made otherwise."""
         for kind, key, new in changes:
             old = self.objects.get((kind, key), _NONE)
             if old.phase not in _RESTING:
@@ -139,6 +137,12 @@ class RunState:
             if new.phase not in _RESTING:
                 self.live.setdefault((kind, new.phase), {})[key] = None
             self.objects[kind, key] = new
+
+    def apply(self, record: Record, changes: Changes) -> None:
+        """Take what `step` said of `record`."""
+        if record.type == "attempt.started":
+            self.epoch += 1
+        self.put(changes)
         match record:
             case TurnStarted():
                 self.last_turn = record.turn
@@ -217,12 +221,27 @@ def _moved(state: RunState, record: Record, move: Move, epoch: int) -> Changes:
         kept = old.kept
         if move.keep:
             kept = tuple(pair for pair in kept if pair[0] not in move.keep)
-            kept += tuple((name, _read(record, name)) for name in move.keep)
+            kept += _kept(record, move)
         at = epoch if move.kind == "call" else 0
         changes.append((move.kind, key, Object(move.target, at, old.opened or record.id, kept)))
     if len(changes) > 1 and len({key for _, key, _ in changes}) < len(changes):
         raise _corrupt(record, f"{move.kind}_twice")
     return changes
+
+
+def brought(record: Record) -> Changes:
+    """Return where a record that was judged brought the objects it names, by itself alone."""
+    row = TRANSITIONS[record.type]
+    return [
+        (move.kind, key, Object(move.target, 0, record.id, _kept(record, move)))
+        for move in row.moves
+        if move.target is not None and move.key not in (None, "*") and _applies(move, record)
+        for key in _keys(record, move.key)
+    ]
+
+
+def _kept(record: Record, move: Move) -> tuple[tuple[str, Kept], ...]:
+    return tuple((name, _read(record, name)) for name in move.keep)
 
 
 def _corrupt(record: Record, reason: str) -> CorruptLog:
@@ -246,6 +265,8 @@ def check_position(state: RunState, entry: Entry) -> None:
         raise _corrupt(record, "written_by_attempt")
     elif record.epoch != state.epoch + (record.type == "attempt.started"):
         raise _corrupt(record, "epoch_not_current")
+    elif record.type != "attempt.started" and state.phase != "running":
+        raise _corrupt(record, f"run_is_{state.phase}")  # also where the table lets others write
 
 
 def advance(state: RunState, entry: Entry) -> Changes:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Final
 
 from pydantic import JsonValue
@@ -17,6 +18,9 @@ MAX_DEPTH: Final = 64
 """How deep lists and mappings may nest, unless the reader says otherwise."""
 
 _BRACKETS: Final = re.compile(rf'{STRING}"?+|[\[\]{{}}]', re.DOTALL)
+_LONGEST_POINTER: Final = 120
+# Without these no number can be infinite or have too many digits; texts may hold them too.
+_ODD_NUMBER: Final = re.compile(r"[0-9][eE][-+0-9]|[0-9]{300}")
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -81,20 +85,25 @@ def _fast(text: str, *, max_depth: int, whole: bool) -> JsonValue:
     if _is_deeper(text, max_depth) or _SURROGATE_ESCAPE.search(text) or not _is_unicode(text):
         raise _Doubtful
 
-    def number(digits: str) -> int | float:
+    read = _numbers(whole=whole) if whole or _ODD_NUMBER.search(text) else None
+    value: JsonValue = json.loads(
+        text,
+        object_pairs_hook=_members,
+        parse_float=read,
+        parse_int=read,
+        parse_constant=_refuse,
+    )
+    return value
+
+
+def _numbers(*, whole: bool) -> Callable[[str], int | float]:
+    def read(digits: str) -> int | float:
         value = read_number(digits, whole=whole)
         if isinstance(value, Refused):
             raise _Doubtful
         return value
 
-    value: JsonValue = json.loads(
-        text,
-        object_pairs_hook=_members,
-        parse_float=number,
-        parse_int=number,
-        parse_constant=_refuse,
-    )
-    return value
+    return read
 
 
 def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -133,7 +142,7 @@ def _is_deeper(text: str, bound: int) -> bool:
 
 
 def _invalid(what: str, issue: Issue) -> InvalidPayload:
-    where = f" at {issue.pointer}" if issue.pointer else ""
+    where = f" at {issue.pointer}" if 0 < len(issue.pointer) <= _LONGEST_POINTER else ""
     return InvalidPayload(
         what=what, problem=f"{issue.message}{where}", line=issue.line, column=issue.column
     )

@@ -108,9 +108,9 @@ def _compaction_asks_nothing(state: "RunState", record: ModelCompleted) -> bool:
 
 
 def _no_other_approval(state: "RunState", record: ApprovalRequested) -> bool:
-    """A call has one open or unused approval, unless the new one supersedes it."""
+    """A call has one open or unused approval; a new one supersedes that, never another call's."""
     return all(
-        one == record.supersedes or state.get("approval", one).text("call_id") != record.call_id
+        (one == record.supersedes) == (state.get("approval", one).text("call_id") == record.call_id)
         for one in state.ids("approval", "open", "granted")
     )
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from psych_runtime.core.fold import Changes, Object, RunState
-from psych_runtime.ports.store import REMAINING, UNSET, After, HeaderChange
+from psych_runtime.core.fold import Changes, Object, RunState, brought
+from psych_runtime.ports.store import REMAINING, After, HeaderChange
 from psych_schema.record import (
     AbortRequested,
     AttemptEnded,
@@ -71,7 +71,7 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
         case AttemptEnded():
             change = replace(change, state="ready", worker=None, crashes=0)
             if record.reason == "error":
-                pause = After(min(_LONGEST_PAUSE_SECONDS, 2.0**crashes))
+                pause = After(min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(crashes, 6)))
                 return replace(change, crashes=crashes + 1, wake_at=pause)
             return change
         case RunSuspended():
@@ -83,8 +83,8 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
             return change
         case RunSettled():
             change = replace(change, state="settled", worker=None, crashes=0, wake_at=None)
-            referenced = True if record.next_run is not None else UNSET
-            return replace(change, deadline_at=None, remaining_seconds=None, referenced=referenced)
+            change = replace(change, deadline_at=None, remaining_seconds=None)
+            return change if record.next_run is None else replace(change, referenced=True)
         case AbortRequested():
             return replace(change, abort="forced" if record.force else "requested")
         case _:
@@ -113,16 +113,23 @@ def _resume(change: HeaderChange, header: RunRow) -> HeaderChange:
     return replace(change, deadline_at=deadline, remaining_seconds=None)
 
 
-def state_from_header(header: RunRow) -> RunState:
+def state_from_header(header: RunRow, moved: Iterable[Record] = ()) -> RunState:
     """Return a state that judges outside records as the whole log would (R-20).
 
-    Objects that `open` does not name are in phase none: a record that names one is refused.
+    `moved` are records that `open` names: a decision needs that of its approval, a delivery
+    that of its wait, whatever else comes needs none. Objects that `open` does not name are in
+    phase none: a record that names one is refused.
     """
     state = RunState(epoch=header.epoch)
-    state.objects["run", ""] = Object(header.state)
-    state.objects["abort", ""] = Object(header.abort or "none")
+    state.put([("run", "", Object(header.state)), ("abort", "", Object(header.abort or "none"))])
+    known = {
+        (kind, key): new
+        for record in moved
+        for kind, key, new in brought(record)
+        if header.open.get(key) == record.seq
+    }
     for key in header.open:
-        kind, phase = _PREFIXES[key[: key.index("_") + 1]]
-        state.objects[kind, key] = Object(phase)
-        state.live.setdefault((kind, phase), {})[key] = None
+        kind, phase = _PREFIXES.get(key[: key.find("_") + 1], (None, ""))
+        if kind is not None:  # another kind is a newer build's: nothing here names it
+            state.put([(kind, key, known.get((kind, key), Object(phase)))])
     return state

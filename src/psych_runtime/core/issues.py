@@ -1,4 +1,4 @@
-"""What is wrong with a document, and where: a pointer, and in a file a line and a column (SPEC-4)."""
+"""What is wrong with a document, and where: a pointer, in a file also line and column (SPEC-4)."""
 
 from typing import NamedTuple
 

@@ -1,6 +1,7 @@
 """Keeps what requests and answers carry out of the HTTP client's own log lines (SEC-2)."""
 
 import logging
+from collections.abc import Callable
 
 import httpx2
 
@@ -8,32 +9,34 @@ __all__ = ["keep_logs_quiet"]
 
 _CLIENT_LOGGER = "httpx2"
 _WIRE_LOGGERS = ("httpcore2.http11", "httpcore2.http2")
-_ANSWERED = "receive_response_headers.complete"
+_RECEIVED = "receive_"
+_REASON = 4
 
 
 def keep_logs_quiet() -> None:
     """Put the filters on the loggers; a second call changes nothing."""
-    _add(_CLIENT_LOGGER, _without_queries)
+    _add(_CLIENT_LOGGER, _without_foreign_words)
     for name in _WIRE_LOGGERS:
-        _add(name, _without_headers)
+        _add(name, _without_what_came)
 
 
-def _add(name: str, rule: "logging._FilterType") -> None:
+def _add(name: str, rule: Callable[[logging.LogRecord], bool]) -> None:
     logger = logging.getLogger(name)
     if rule not in logger.filters:
         logger.addFilter(rule)
 
 
-def _without_queries(record: logging.LogRecord) -> bool:
-    if isinstance(record.args, tuple):
-        record.args = tuple(_short(value) for value in record.args)
+def _without_foreign_words(record: logging.LogRecord) -> bool:
+    """Leave method, address, version and status; cut the query and the server's own phrase."""
+    if isinstance(record.args, tuple) and len(record.args) == _REASON + 1:
+        record.args = (*(_short(value) for value in record.args[:_REASON]), "")
     return True
 
 
-def _without_headers(record: logging.LogRecord) -> bool:
-    """Cut the headers that a server sent: it may send back what it was given."""
-    if isinstance(record.msg, str) and record.msg.startswith(_ANSWERED):
-        record.msg = _ANSWERED
+def _without_what_came(record: logging.LogRecord) -> bool:
+    """Cut what a server sent, or why it cannot be read: it may send back what it was given."""
+    if isinstance(record.msg, str) and record.msg.startswith(_RECEIVED):
+        record.msg = record.msg.partition(" ")[0]
     return True
 
 

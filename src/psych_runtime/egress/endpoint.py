@@ -44,6 +44,11 @@ class Answer:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
 
+    @property
+    def compressed(self) -> bool:
+        """Whether the body is encoded although nobody asked: then it is not read."""
+        return self.headers.get("content-encoding", "identity").strip().lower() != "identity"
+
     async def chunks(self) -> AsyncGenerator[bytes]:
         """Yield the body in pieces, as sent. Raises EgressFailed when it breaks off."""
         failure: EgressFailed | None = None
@@ -104,7 +109,8 @@ class Endpoint:
         self._credential = Credential(bearer=api_key, headers=headers or {})
         self._bounds = bounds or Bounds()
         if ssl_context is None and self._gate.origin.scheme == "http":
-            ssl_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # unused; the system's takes 0.1 s
+            # Never used; loading the system's trust would take a tenth of a second.
+            ssl_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._ssl_context = ssl_context
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient] = (
             WeakKeyDictionary()
@@ -161,7 +167,7 @@ class Endpoint:
         """Say what `error` of the HTTP client means, without what it carries."""
         problem = next((text for kind, text in _PROBLEMS if isinstance(error, kind)), "no answer")
         detail = self.redact(str(error))[:_DETAIL_CHARACTERS]
-        if detail and not isinstance(error, httpx2.LocalProtocolError):
+        if detail and isinstance(error, httpx2.ConnectError):  # others repeat what came
             problem = f"{problem} ({detail})"
         return EgressFailed(host=self.host, problem=problem, sent=not isinstance(error, _UNSENT))
 

@@ -40,8 +40,7 @@ async def values(answer: Answer, *, host: str, idle_seconds: float) -> AsyncGene
             first = await _first(chunks, host, idle_seconds)
             found = first.lstrip(_BLANK)[:1]
             if found == b"<":
-                kind = answer.headers.get("content-type", "no content type")
-                raise ModelPermanent(f"{host} answered with {kind}; is base_url right?")
+                raise ModelPermanent(f"{host} answered with a web page; is base_url right?")
             if found == b"{":
                 yield _value(await _rest(chunks, first, host), host)
                 return
@@ -92,10 +91,9 @@ async def _rest(chunks: AsyncGenerator[bytes], first: bytes, host: str) -> str:
         body += chunk
         if len(body) > WHOLE_BYTES:
             raise ModelPermanent(f"{host} answered with more than {WHOLE_BYTES} bytes")
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         return body.decode()
-    except UnicodeDecodeError:
-        raise ModelTransient(f"{host} sent a garbled answer: bytes that are no UTF-8") from None
+    raise ModelTransient(f"{host} sent a garbled answer: bytes that are no UTF-8")
 
 
 async def _drain(chunks: AsyncGenerator[bytes]) -> None:
@@ -117,15 +115,14 @@ async def _patience(host: str, idle_seconds: float) -> AsyncGenerator[None]:
 
 def _judged(event: Event, host: str) -> object:
     if event.type == "error":
-        try:
+        with contextlib.suppress(ValueError):
             return Failed(parse(event.data))
-        except ValueError:
-            return Failed(event.data)
+        return Failed(event.data)
     return _value(event.data, host)
 
 
 def _value(text: str, host: str) -> object:
-    try:
+    """Return the value; a decoder's error, which carries the text along, is not passed on."""
+    with contextlib.suppress(ValueError):
         return parse(text)
-    except ValueError:
-        raise ModelTransient(f"{host} sent a garbled chunk: no JSON, or too deep") from None
+    raise ModelTransient(f"{host} sent a garbled chunk: no JSON, or too deep")

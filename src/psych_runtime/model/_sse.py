@@ -69,10 +69,10 @@ class SseParser:
         if not raw:
             self._dispatch(events)
             return
-        try:
-            name, _, value = raw.decode().partition(":")
-        except UnicodeDecodeError:
-            raise ModelTransient("the stream is garbled: bytes that are no UTF-8") from None
+        line = _text(raw)
+        if line is None:
+            raise ModelTransient("the stream is garbled: bytes that are no UTF-8")
+        name, _, value = line.partition(":")
         self._field(name, value.removeprefix(" "), len(raw))
 
     def _field(self, name: str, value: str, size: int) -> None:
@@ -91,3 +91,11 @@ class SseParser:
         self._data = []
         self._size = 0
         self._type = ""
+
+
+def _text(raw: bytes) -> str | None:
+    """Return None for bytes that are no UTF-8: the decoder's error would carry them along."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None

@@ -50,6 +50,7 @@ class OpenAIClient:
         max_connections: so many calls run at once; more wait up to a minute for their turn.
         connect_seconds: how long a connection may take.
         ssl_context: for a private certificate authority; None is the system's trust.
+        system: whose clock a Retry-After date is compared with; None is the process's.
 
     Raises:
         EgressDenied: `base_url` is no http(s) URL, or carries credentials or a query.
@@ -113,6 +114,8 @@ class OpenAIClient:
         try:
             if not 200 <= answer.status < 300:
                 raise await self._refusal(answer)
+            if answer.compressed:
+                raise ModelPermanent(f"{self._endpoint.host} sent a compressed body, unasked")
             async with aclosing(self._read(answer, request.stream_idle_seconds)) as events:
                 async for event in events:
                     yield event
@@ -147,7 +150,9 @@ class OpenAIClient:
             yield event
 
     async def _refusal(self, answer: Answer) -> ModelError:
-        raw = await answer.read(bound_bytes=_ERROR_BYTES, seconds=_ERROR_SECONDS)
+        raw = b""
+        if not answer.compressed:
+            raw = await answer.read(bound_bytes=_ERROR_BYTES, seconds=_ERROR_SECONDS)
         return judge_response(
             answer.status,
             answer.headers,

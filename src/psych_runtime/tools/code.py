@@ -23,9 +23,11 @@ from psych_runtime.tools.registry import RegisteredTool
 from psych_runtime.tools.results import to_result
 from psych_schema.record import Failure, ToolResult
 
-__all__ = ["CodeExecutor", "Executed"]
+__all__ = ["CLOSE_SECONDS", "CodeExecutor", "Executed"]
 
-_CLOSE_SECONDS: Final = 2.0
+CLOSE_SECONDS: Final = 2.0
+"""How long a cancelled async function may take to end before it is left alone."""
+
 _MESSAGE_BYTES: Final = 2048
 _MAX_INNER_ERRORS: Final = 3
 _RAN: Final = "It was executed."
@@ -46,8 +48,9 @@ class CodeExecutor:
     functions run on the loop, and a timeout cannot cut them off.
     """
 
-    def __init__(self, pool: Executor | None) -> None:
+    def __init__(self, pool: Executor | None, *, close_seconds: float = CLOSE_SECONDS) -> None:
         self._pool = pool
+        self._close_seconds = close_seconds
         self._running: dict[object, str] = {}  # task or thread's future: call id
 
     async def execute(
@@ -55,8 +58,8 @@ class CodeExecutor:
     ) -> Executed:
         """Run `tool` once, for at most its timeout; raises only cancellation.
 
-        When it is given up, an async function is cancelled and gets 2 s to end; a sync one goes
-        on in its thread. What either brings then is dropped; `left_running` tells of it.
+        When it is given up, an async function is cancelled and gets CLOSE_SECONDS to end; a sync
+        one goes on in its thread. What either brings then is dropped; `left_running` tells of it.
         """
         task = asyncio.create_task(self._run(tool, arguments.values, context))
         self._track(task, context.call_id)
@@ -64,10 +67,10 @@ class CodeExecutor:
         try:
             await asyncio.wait({task}, timeout=tool.timeout_seconds)
         except asyncio.CancelledError:
-            await _close(task)
+            await self._close(task)
             raise
         if not task.done():
-            await _close(task)
+            await self._close(task)
             return _timed_out(tool, task)
         if task.cancelled():
             return _failed("tool_error", f"{tool.name} raised CancelledError: it ended itself.")
@@ -117,17 +120,16 @@ class CodeExecutor:
             given_up = task is not None and task.cancelling()
             return _no_thread(tool) if given_up else _stopping(tool)
 
+    async def _close(self, task: asyncio.Task[Executed]) -> None:
+        """Cancel the task and give it a moment; one that goes on is left alone."""
+        task.cancel()
+        await asyncio.wait({task}, timeout=self._close_seconds)
+
     def _track(self, work: object, call_id: str) -> None:
         self._running[work] = call_id
 
     def _forget(self, work: object) -> None:
         self._running.pop(work, None)
-
-
-async def _close(task: asyncio.Task[Executed]) -> None:
-    """Cancel the task and give it a moment; one that goes on is left alone."""
-    task.cancel()
-    await asyncio.wait({task}, timeout=_CLOSE_SECONDS)
 
 
 def _call(

@@ -48,8 +48,8 @@ def _of_attempts(report: ReportView, lines: Lines) -> Iterator[str]:
     taken = [str(one.epoch) for one in report.attempts if one.ended == "taken"]
     if taken:
         yield (
-            f"{_count(taken, 'attempt')} ended without a word from the worker "
-            f"({_names(taken)}); another worker took the Run over."
+            f"{_count(taken, 'attempt')} ended without a word ({_names(taken)}): "
+            "the worker stopped, and another one took the Run over."
         )
     if lines.errors:
         yield f"{_count(lines.errors, 'attempt')} ended with an error: {_tally(lines.errors)}."
@@ -153,4 +153,4 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _tally(values: Iterable[str]) -> str:
-    return ", ".join(f"{value} {count}" for value, count in sorted(Counter(values).items()))
+    return ", ".join(f"{count} {value}" for value, count in sorted(Counter(values).items()))

@@ -1,6 +1,6 @@
 """What a Run answered, or what it waits for, and what to do next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from psych_runtime.core.codec import Entry
@@ -25,7 +25,7 @@ _AFTER: Final[Mapping[str, str]] = {
 """What to do about a Run that ended so."""
 
 
-def answer_view(header: RunRow, entries: Sequence[Entry]) -> AnswerView:
+def answer_view(header: RunRow, entries: Iterable[Entry]) -> AnswerView:
     """Say what the Run answered so far; `hint` is the next step, None when there is none.
 
     `text` is that of the last model call that ended or is streaming with deltas; the text is

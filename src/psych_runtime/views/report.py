@@ -1,6 +1,6 @@
 """What happened in a Run and what it cost (TOK-1, TOK-2, TOK-5): all of it from the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum
 
 from psych_runtime.core.codec import Entry
@@ -16,7 +16,7 @@ from psych_schema.view import ModelCallLine, ReportView, ToolCallLine, Totals
 __all__ = ["report_view"]
 
 
-def report_view(header: RunRow, entries: Sequence[Entry]) -> ReportView:
+def report_view(header: RunRow, entries: Iterable[Entry]) -> ReportView:
     """Report attempts, model calls, tool calls and totals, from one pass over the log.
 
     What nobody reported stays None, counts as such in `totals`, and is said in `notes`. The

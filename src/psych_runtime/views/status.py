@@ -1,6 +1,6 @@
 """Where a Run stands now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from psych_runtime.core.codec import Entry
 from psych_runtime.views._lifecycle import blocked_on, ended, lifecycle
@@ -15,7 +15,7 @@ __all__ = ["status_view"]
 
 def status_view(
     header: RunRow,
-    entries: Sequence[Entry],
+    entries: Iterable[Entry],
     *,
     spec_tools: Sequence[str] | None = None,
     workers: Sequence[WorkerRow] = (),

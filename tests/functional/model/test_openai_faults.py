@@ -1,6 +1,7 @@
 """OpenAIClient against a server that misbehaves: each fault is classified (MOD-5, RUN-11)."""
 
 import gzip
+from contextlib import aclosing
 from datetime import UTC, datetime
 
 import pytest
@@ -24,6 +25,7 @@ from tests.servers.openai_server import (
     answer,
     error,
     finish_chunk,
+    silence,
     sse,
     text_chunk,
 )
@@ -37,6 +39,12 @@ class _Noon(System):
         return datetime(2026, 11, 29, 12, 0, 0, tzinfo=UTC)
 
 
+async def _collect(client: OpenAIClient, request: ModelRequest, into: list[ModelEvent]) -> None:
+    async with aclosing(client.stream(request)) as stream:
+        while (event := await anext(stream, None)) is not None:
+            into.append(event)
+
+
 async def _fail(
     reply: Reply, *, idle: float = 30.0, streaming: bool = True
 ) -> tuple[list[ModelEvent], ModelError]:
@@ -47,8 +55,7 @@ async def _fail(
     async with OpenAIServer(reply) as server:
         client = OpenAIClient(server.base_url, streaming=streaming, system=_Noon())
         with pytest.raises(ModelError) as caught:
-            async for event in client.stream(request):
-                events.append(event)  # noqa: PERF401 - what came before the failure counts
+            await _collect(client, request, events)
         await client.aclose()
     return events, caught.value
 
@@ -122,7 +129,7 @@ _ANSWERS: dict[str, tuple[Reply, type[ModelError], str]] = {
     "a web page": (
         answer(b"<!doctype html>", content_type="text/html"),
         ModelPermanent,
-        "text/html; is base_url right?",
+        "a web page; is base_url right?",
     ),
     "compressed though not asked": (
         answer(gzip.compress(_HEL + _FINISH), headers={"Content-Encoding": "gzip"}),
@@ -195,13 +202,7 @@ async def test_mod_5_comments_are_no_sign_of_life() -> None:
 
 async def test_mod_5_silence_before_the_headers_is_given_up() -> None:
     """The server took the request and says nothing."""
-
-    async def silent(exchange: object) -> bool:
-        reader = getattr(exchange, "reader")  # noqa: B009 - the exchange is private to the server
-        await reader.read(1)
-        return False
-
-    events, failure = await _fail(silent, idle=0.1)
+    events, failure = await _fail(silence(), idle=0.1)
     assert events == []
     assert type(failure) is ModelTransient
 

@@ -6,6 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from psych_runtime.model.openai import OpenAIClient
+from psych_runtime.ports.model import ModelClient
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
     CallDelta,
@@ -227,7 +228,26 @@ async def test_c3_200_cancelled_calls_do_not_starve_a_pool_of_5() -> None:
         await client.aclose()
 
 
+async def test_run_12_a_client_outlives_the_loop_that_used_it_first() -> None:
+    """A connection works on its own loop only; each loop gets its own."""
+    async with OpenAIServer(_HI) as server:
+        client = OpenAIClient(server.base_url)
+
+        async def elsewhere() -> str:
+            try:
+                return _text(await _events(client))
+            finally:
+                await client.aclose()
+
+        assert _text(await _events(client)) == "Hi"
+        assert await asyncio.to_thread(asyncio.run, elsewhere()) == "Hi"
+        assert _text(await _events(client)) == "Hi"
+        await client.aclose()
+    assert server.connections == 2
+
+
 async def test_pub_1_a_client_tells_its_models_when_it_was_told() -> None:
     """It asks nobody."""
-    assert OpenAIClient("http://127.0.0.1:9/v1").models() is None
+    client: ModelClient = OpenAIClient("http://127.0.0.1:9/v1")
+    assert client.models() is None
     assert OpenAIClient("http://127.0.0.1:9/v1", models=["a", "b"]).models() == frozenset("ab")

@@ -6,6 +6,7 @@ from contextlib import aclosing
 import pytest
 
 from psych_runtime.errors import ModelError, ModelPermanent, ModelTransient
+from psych_runtime.ports.model import ModelClient
 from psych_runtime.testing import FakeModel, FakeRouter
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
@@ -269,7 +270,8 @@ async def test_d5_the_check_can_be_left_out() -> None:
 
 async def test_pub_1_only_known_models_answer() -> None:
     """A client that knows its models says so."""
-    assert FakeModel().models() is None
+    anything: ModelClient = FakeModel()
+    assert anything.models() is None
     model = FakeModel(models=["fake", "other"]).turn("Hi")
     assert model.models() == frozenset({"fake", "other"})
     assert await _ask(model) == "Hi"
@@ -280,6 +282,8 @@ async def test_pub_1_only_known_models_answer() -> None:
 async def test_a_route_gives_each_model_name_its_own_script() -> None:
     """A parent and its children in one client."""
     parent, child = FakeModel().turn("parent"), FakeModel().turn("child")
+    client: ModelClient = FakeModel.route({})
+    assert client.models() == frozenset()
     router = FakeModel.route({"fake": parent, "small": child})
     assert router.models() == frozenset({"fake", "small"})
     assert await _ask(router) == "parent"

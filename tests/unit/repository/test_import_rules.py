@@ -25,7 +25,7 @@ CLEAN = {
     "psych_runtime/runtime/__init__.py": "from psych_runtime import model, store, tools, views",
     "psych_runtime/runtime/worker.py": "from psych_runtime import runtime",
     "psych_runtime/api.py": "from psych_runtime import store, views",
-    "psych_runtime/session.py": (
+    "psych_runtime/_session.py": (
         "from psych_runtime import api\nfrom psych_runtime.runtime import worker"
     ),
     "psych_runtime/cli/__init__.py": "from psych_runtime import api",

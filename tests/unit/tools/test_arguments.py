@@ -97,15 +97,11 @@ def exact(
 
 
 def checked(
-    value: Annotated[int, AfterValidator(unlucky), "Checked."] = 0,
-    broken: Annotated[str, AfterValidator(fail), "Raises."] = "",
-    leaving: Annotated[str, AfterValidator(leave), "Exits."] = "",
+    value: Annotated[int, AfterValidator(unlucky), "Checked."],
+    broken: Annotated[str, AfterValidator(fail), "Raises."],
+    leaving: Annotated[str, AfterValidator(leave), "Exits."],
 ) -> None:
     """Take what validators let pass."""
-
-
-# A default that a validator of its own refuses would not register.
-checked.__defaults__ = None
 
 
 FORECAST = registered(forecast)

@@ -143,7 +143,7 @@ def test_log_5_text_is_a_text_part_kept_as_it_is(text: str) -> None:
             [{"name": "Ada", "born": "1815-12-10", "friends": []}],
         ),
     ],
-    ids=lambda value: repr(value)[:40],
+    ids=lambda value: type(value).__name__,
 )
 def test_log_5_each_type_has_one_lossless_form(returned: object, stored: JsonValue) -> None:
     """Stored as JSON, or as the text that says it exactly."""
@@ -182,7 +182,7 @@ def test_log_5_numbers_keep_their_kind() -> None:
         (Hidden(password=SecretStr("canary")), "result.password is an object of type SecretStr"),
         (Breaking(), "a Breaking that cannot be dumped (PydanticSerializationError)"),
     ],
-    ids=lambda value: repr(value)[:40],
+    ids=lambda value: type(value).__name__,
 )
 def test_log_5_what_cannot_be_kept_is_refused(returned: object, words: str) -> None:
     """With the tool, the place, and what to return instead."""
@@ -280,7 +280,7 @@ def test_log_5_any_json_round_trips(value: JsonValue) -> None:
     assert value_of(value) == value
 
 
-@given(st.text(st.characters(codec=None)))
+@given(st.text(st.characters() | st.sampled_from("\ud800\udbff\udc00\udfff")))
 def test_log_5_any_text_is_kept_or_refused(text: str) -> None:
     """Lone surrogates are refused, nothing is changed silently."""
     lone = any("\ud800" <= one <= "\udfff" for one in text)

@@ -2,17 +2,15 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final
-
-from psych_schema.base import format_instant
-from psych_schema.record import AdvisoryAdded
-from psych_schema.store import KeyRow, RecordRow, RunRow
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Sealed, Store, Unit
 from psych_runtime.store.contract._check import same
+from psych_schema.record import AdvisoryAdded
+from psych_schema.store import KeyRow, RecordRow, RunRow
 
 __all__ = [
     "START",
@@ -42,15 +40,12 @@ _SYSTEM: Final = System()
 _PLAIN: Final = HeaderChange()
 
 
-class Text:
+class Text(NamedTuple):
     """What a record's row holds besides its place; None of body is the record's own JSON."""
 
-    def __init__(
-        self, body: str | None = None, content: str | None = None, salt: str | None = None
-    ) -> None:
-        self.body = body
-        self.content = content
-        self.salt = salt
+    body: str | None = None
+    content: str | None = None
+    salt: str | None = None
 
 
 _NO_TEXT: Final = Text()
@@ -204,13 +199,3 @@ async def enlisted(store: Store, *, lease_seconds: float = 100.0) -> str:
 async def now_of(store: Store) -> datetime:
     """Return the store's clock."""
     return (await store.ready(1)).now
-
-
-def later(seconds: float) -> datetime:
-    """Return an instant after START."""
-    return START + timedelta(seconds=seconds)
-
-
-def instant_text(value: datetime) -> str:
-    """Return the text of an instant."""
-    return format_instant(value)

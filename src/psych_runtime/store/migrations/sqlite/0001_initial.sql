@@ -84,7 +84,7 @@ CREATE TABLE "{prefix}run" (
 
 CREATE INDEX "{prefix}run_abort" ON "{prefix}run" (abort) WHERE state IN ('ready', 'running', 'suspended');
 
-CREATE INDEX "{prefix}run_claim" ON "{prefix}run" (tenant, priority DESC, wake_at) WHERE state IN ('ready', 'suspended');
+CREATE INDEX "{prefix}run_claim" ON "{prefix}run" (state, tenant, priority DESC, wake_at, created_at) WHERE state IN ('ready', 'suspended');
 
 CREATE INDEX "{prefix}run_due" ON "{prefix}run" (deadline_at) WHERE state IN ('ready', 'running', 'suspended');
 

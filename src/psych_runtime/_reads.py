@@ -1,0 +1,213 @@
+"""The reading half of the API: every read takes its tenant from the scope, and writes nothing.
+
+What decides anything is read from the header, consistently (ST-7); the rest is the log up to
+that head, so that one answer is of one moment.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from typing import Literal, NamedTuple
+
+from psych_runtime._follow import (
+    WAIT_SECONDS,
+    TextChunk,
+    patiently,
+    raise_corrupt,
+    stream,
+    stream_text,
+)
+from psych_runtime.core.codec import Entry, decode
+from psych_runtime.core.fold import RunState, fold
+from psych_runtime.core.validation import read_spec
+from psych_runtime.errors import CorruptLog, InvalidSpec, NewerRecord, WaitTimeout
+from psych_runtime.ports.store import Page, RunFilter, Store
+from psych_runtime.views import answer_view, report_view, status_view
+from psych_schema.common import RunPhase, Scope
+from psych_schema.record import Record
+from psych_schema.store import RecordRow, RunRow
+from psych_schema.view import AnswerView, ReportView, StatusView
+
+__all__ = [
+    "TextChunk",
+    "answer",
+    "list_runs",
+    "records",
+    "report",
+    "state",
+    "status",
+    "stream",
+    "stream_text",
+    "wait",
+]
+
+type Until = Literal["settled", "suspended"] | int
+
+
+class _Log(NamedTuple):
+    """A header and its log up to the header's head, as far as this build can read it."""
+
+    header: RunRow
+    entries: list[Entry]
+
+
+async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
+    header = await store.header(scope.tenant, run_id)
+    rows = await store.read(scope.tenant, run_id, limit=header.head)
+    return _Log(header, list(_readable(rows)))
+
+
+def _readable(rows: Iterable[RecordRow]) -> Iterable[Entry]:
+    """Yield entries up to the first row that cannot be read; views say what that means."""
+    for row in rows:
+        try:
+            yield decode(row)
+        except (CorruptLog, NewerRecord):
+            return
+
+
+async def status(store: Store, run_id: str, *, scope: Scope) -> StatusView:
+    """Say where the Run stands now, what it waits for and what blocks it.
+
+    A corrupt log is a status, too (LOG-3): `failed`, with `blocked_on.code` corrupt_log.
+
+    Raises RunNotFound for a Run of another tenant, too.
+    """
+    header, entries = await _log(store, run_id, scope)
+    if header.state not in ("ready", "running"):
+        return status_view(header, entries)
+    workers = await store.workers()
+    tools = await _granted(store, header) if workers else None
+    return status_view(header, entries, spec_tools=tools, workers=workers)
+
+
+async def _granted(store: Store, header: RunRow) -> list[str] | None:
+    """Return the identities of the tools that a Run's Version grants, None when unknown."""
+    text = await store.version(header.tenant, header.version)
+    try:
+        spec = None if text is None else read_spec(text)
+    except InvalidSpec:  # a newer build published it
+        return None
+    return None if spec is None else [f"{tool.kind}:{tool.name}" for tool in spec.tools]
+
+
+async def answer(store: Store, run_id: str, *, scope: Scope) -> AnswerView:
+    """Return what the Run has answered so far; `hint` says what to do next.
+
+    Raises RunNotFound for a Run of another tenant, too.
+    """
+    return answer_view(*await _log(store, run_id, scope))
+
+
+async def report(store: Store, run_id: str, *, scope: Scope) -> ReportView:
+    """Return what happened in the Run and what it cost, whatever became of it.
+
+    Raises RunNotFound for a Run of another tenant, too.
+    """
+    return report_view(*await _log(store, run_id, scope))
+
+
+async def state(store: Store, run_id: str, *, scope: Scope) -> RunState:
+    """Return the fold of the Run's log: every object and its phase. For tools that look inside.
+
+    Raises:
+        RunNotFound: not in this tenant.
+        CorruptLog: the log is illegal or cannot be read; `reason` and `seq` say where.
+        NewerRecord: a newer build wrote a part of it.
+    """
+    header = await store.header(scope.tenant, run_id)
+    rows = await store.read(scope.tenant, run_id, limit=header.head)
+    folded = fold(decode(row) for row in rows)
+    if header.state == "corrupt":
+        raise CorruptLog(reason="marked_corrupt", run_id=run_id, seq=header.head)
+    return folded
+
+
+async def records(
+    store: Store, run_id: str, *, scope: Scope, after: int = 0, limit: int | None = None
+) -> list[Record]:
+    """Return the committed records with seq > `after`, at most `limit`; it does not wait.
+
+    Raises:
+        RunNotFound: not in this tenant.
+        CorruptLog, NewerRecord: a record cannot be read; ask for those before it with `limit`.
+    """
+    rows = await store.read(scope.tenant, run_id, after=max(0, after), limit=limit)
+    return [decode(row).record for row in rows]
+
+
+async def list_runs(
+    store: Store,
+    *,
+    scope: Scope,
+    state: RunPhase | None = None,
+    version: str | None = None,
+    thread: str | None = None,
+    parent: str | None = None,
+    created_after: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
+) -> Page:
+    """Return headers of the tenant's Runs, newest first, and where the next page begins (ST-5).
+
+    Args:
+        state: only Runs in this state; the others likewise. None is any.
+        created_after: only Runs admitted later, by their own clock.
+        cursor: of the page before; None is the first page.
+        limit: how many headers a page has at most, 1 or more.
+
+    Raises InvalidPayload for a cursor of something else.
+    """
+    wanted = RunFilter(state, version, thread, parent, created_after)
+    return await store.list_runs(scope.tenant, filter=wanted, cursor=cursor, limit=limit)
+
+
+async def wait(
+    store: Store,
+    run_id: str,
+    *,
+    scope: Scope,
+    until: Until = "settled",
+    timeout_seconds: float | None = None,
+) -> StatusView:
+    """Return the Run's status once it is what `until` says; it need not be executed here.
+
+    A store that does not answer is asked again within the time.
+
+    Args:
+        until: "settled"; "suspended", when it waits for somebody's consent, answer or event, or
+            has settled (a Run that tries its model again later does not count); or a seq, when
+            the log has come so far or the Run has settled.
+        timeout_seconds: how long to wait; 0 looks once, None waits as long as it takes.
+
+    Raises:
+        WaitTimeout: the time is over; the Run goes on, wait again.
+        RunNotFound: not in this tenant.
+        CorruptLog: the Run will never get there.
+        StoreUnavailable: the store was away when the time was over.
+    """
+    clock = asyncio.get_running_loop().time
+    end = None if timeout_seconds is None else clock() + timeout_seconds
+    while True:
+        header = await patiently(partial(store.header, scope.tenant, run_id), until=end)
+        if _reached(header, until):
+            return await patiently(partial(status, store, run_id, scope=scope), until=end)
+        if header.state == "corrupt":
+            await raise_corrupt(store, header)
+        left = WAIT_SECONDS if end is None else min(WAIT_SECONDS, end - clock())
+        if left <= 0:
+            name = f"at seq {until}" if isinstance(until, int) else until
+            seconds = timeout_seconds or 0.0
+            raise WaitTimeout(run_id=run_id, until=name, timeout_seconds=seconds)
+        hint = partial(store.wait, scope.tenant, {run_id: header.head}, left)
+        await patiently(hint, until=end)
+
+
+def _reached(header: RunRow, until: Until) -> bool:
+    if header.state == "settled":
+        return True
+    if isinstance(until, int):
+        return header.head >= until
+    waits = any(name.startswith(("apr_", "wait_")) for name in header.open)
+    return until == "suspended" and header.state == "suspended" and waits

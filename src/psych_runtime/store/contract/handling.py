@@ -1,0 +1,146 @@
+"""Handles: waiting, twins, other threads, migrating and closing."""
+
+import asyncio
+from typing import Final
+
+from psych_runtime.errors import StoreUnavailable
+from psych_runtime.ports.answers import Answer, Committed
+from psych_runtime.ports.store import Store
+from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
+from psych_runtime.store.contract._check import Check, Harness, check, same
+
+__all__ = ["CHECKS"]
+
+_LONG: Final = 30.0
+_SHORT: Final = 0.02
+
+
+async def _registered(waiting: asyncio.Task[frozenset[str]]) -> None:
+    """Give a task that waits time to begin; it must not have ended."""
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    same(waiting.done(), False, "a wait that ended before anything moved")
+
+
+@check("STR-1", methods=("wait", "commit"))
+async def a_head_that_has_moved_ends_a_wait_at_once(harness: Harness) -> None:
+    """Only the Runs that are past the given head are named."""
+    async with harness.open() as store:
+        one, two = await admission(store), await admission(store)
+        await write(store, unit(change(one, 1)))
+        found = await store.wait(TENANT, {one: 1, two: 1}, _LONG)
+        same(found, frozenset({one}), "Runs that have moved")
+        same(await store.wait(TENANT, {one: 0, two: 0}, _LONG), frozenset({one, two}), "both")
+
+
+@check("STR-1", methods=("wait", "commit", "twin"))
+async def a_commit_of_another_handle_ends_a_wait(harness: Harness) -> None:
+    """A twin's, or one of a handle that was opened apart."""
+    async with harness.open() as store, harness.open() as apart:
+        run_id = await admission(store)
+        twin = store.twin()
+        for head, writer in ((1, twin), (2, apart), (3, store)):
+            waiting = asyncio.create_task(store.wait(TENANT, {run_id: head}, _LONG))
+            await _registered(waiting)
+            await write(writer, unit(change(run_id, head)))
+            same(await waiting, frozenset({run_id}), f"Runs that moved past {head}")
+        await twin.close()
+
+
+@check("STR-1", "SEC-3", methods=("wait", "commit"))
+async def a_wait_ends_with_nothing_after_its_seconds(harness: Harness) -> None:
+    """When nothing has moved, or only other Runs, or those of another tenant."""
+    async with harness.open() as store:
+        run_id, other = await admission(store), await admission(store)
+        foreign = await admission(store, tenant="globex")
+        same(await store.wait(TENANT, {run_id: 1}, 0), frozenset(), "a wait of no time")
+        same(await store.wait(TENANT, {run_id: 1}, _SHORT), frozenset(), "a wait")
+        same(await store.wait(TENANT, {new_id(): 0}, _SHORT), frozenset(), "a wait for no Run")
+        same(await store.wait(TENANT, {}, _SHORT), frozenset(), "a wait for nothing")
+        heads = {run_id: 1, foreign: 0}
+        waiting = asyncio.create_task(store.wait(TENANT, heads, _LONG))
+        await _registered(waiting)
+        await write(store, unit(change(other, 1)))
+        await write(store, unit(change(foreign, 1, tenant="globex"), tenant="globex"))
+        await _registered(waiting)
+        await write(store, unit(change(run_id, 1)))
+        same(await waiting, frozenset({run_id}), "a wait among other Runs' commits")
+
+
+@check("R-21", methods=("twin", "commit", "wait", "close"))
+async def a_twin_works_in_another_thread(harness: Harness) -> None:
+    """The supervisor's loop is in a thread of its own; commits there are seen and wake here."""
+    async with harness.open() as store:
+        run_id = await admission(store)
+        twin = store.twin()
+        waiting = asyncio.create_task(store.wait(TENANT, {run_id: 1}, _LONG))
+        await _registered(waiting)
+        answers = await asyncio.to_thread(lambda: asyncio.run(_supervise(twin, run_id)))
+        same(answers, [Committed()], "the answer in the thread")
+        same(await waiting, frozenset({run_id}), "a wait that a thread's commit ends")
+        same((await store.header(TENANT, run_id)).head, 2, "the head after the thread")
+
+
+async def _supervise(twin: Store, run_id: str) -> list[Answer]:
+    answers = await twin.commit([unit(change(run_id, 1))])
+    await twin.close()
+    return answers
+
+
+@check("ST-4", methods=("migrate",))
+async def migrating_again_changes_nothing(harness: Harness) -> None:
+    """Also when several handles do it at once, and with Runs in the tables."""
+    async with harness.open() as store, harness.open() as apart:
+        run_id = await admission(store)
+        before = await store.header(TENANT, run_id)
+        await asyncio.gather(*[each.migrate() for each in (store, apart, store, apart)])
+        same(await apart.header(TENANT, run_id), before, "a header after migrating again")
+
+
+@check("R-21", methods=("close", "twin", "__aenter__", "__aexit__"))
+async def closing_ends_one_handle_only(harness: Harness) -> None:
+    """It may be repeated; the other handles go on, and what was written stays."""
+    async with harness.open() as first:
+        run_id = await admission(first)
+        async with harness.open() as store:
+            twin = store.twin()
+            await store.close()
+            await store.close()
+            same(await _is_closed(store), True, "a handle that was closed")
+            same((await twin.header(TENANT, run_id)).head, 1, "a twin of a closed handle")
+            async with twin as entered:
+                same(entered is twin, True, "what entering a handle gives")
+            same(await _is_closed(twin), True, "a handle that was left")
+        same((await first.header(TENANT, run_id)).head, 1, "the first handle")
+
+
+async def _is_closed(store: Store) -> bool:
+    try:
+        await store.list_runs(TENANT)
+    except StoreUnavailable:
+        return True
+    return False
+
+
+@check("R-1", methods=("commit", "read"))
+async def what_was_answered_is_there_for_another_handle(harness: Harness) -> None:
+    """A handle that is opened after the answer reads the whole unit."""
+    async with harness.open() as keeper:
+        async with harness.open() as store:
+            run_id = await admission(store)
+            await write(store, unit(change(run_id, 1, count=5)))
+        async with harness.open() as later:
+            rows = await later.read(TENANT, run_id)
+            same([row.seq for row in rows], [1, 2, 3, 4, 5, 6], "the log for a later handle")
+        same((await keeper.header(TENANT, run_id)).head, 6, "the head for an earlier handle")
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    a_head_that_has_moved_ends_a_wait_at_once,
+    a_commit_of_another_handle_ends_a_wait,
+    a_wait_ends_with_nothing_after_its_seconds,
+    a_twin_works_in_another_thread,
+    migrating_again_changes_nothing,
+    closing_ends_one_handle_only,
+    what_was_answered_is_there_for_another_handle,
+)

@@ -1,0 +1,261 @@
+"""Stores that break one promise each: the contract must notice every one of them."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final
+
+from psych_runtime.errors import RunNotFound
+from psych_runtime.ports.answers import Answer, Committed
+from psych_runtime.ports.store import (
+    Admit,
+    Change,
+    Exclude,
+    Found,
+    Renewed,
+    Sealed,
+    Store,
+    Unit,
+)
+from psych_runtime.store._order import NOTHING_EXCLUDED
+from psych_runtime.store.memory import MemoryStore
+from psych_schema.store import RecordRow, RunRow
+from tests.functional.store.harness import ManualSystem
+
+
+class IgnoresFence(MemoryStore):
+    """Takes every fence for the current one."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([_each(unit, _without_fence) for unit in units])
+
+
+class IgnoresHead(MemoryStore):
+    """Puts every change at the end of the log, whatever head it expects."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([_each(unit, self._at_the_end) for unit in units])
+
+    def _at_the_end(self, change: Change | Admit) -> Change | Admit:
+        if isinstance(change, Admit) or not change.records:
+            return change
+        tenant = change.records[0].row.tenant
+        try:
+            head = self._rows.header(tenant, change.run_id).head
+        except RunNotFound:
+            return change
+        records = tuple(
+            sealed._replace(row=sealed.row.model_copy(update={"seq": seq}))
+            for seq, sealed in enumerate(change.records, head + 1)
+        )
+        return change._replace(expect_head=head, records=records)
+
+
+class AppliesHalfAUnit(MemoryStore):
+    """Commits the changes of a unit one by one."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers: list[Answer] = []
+        for unit in units:
+            parts = [unit._replace(changes=(change,), keys=()) for change in unit.changes]
+            parts[0] = parts[0]._replace(keys=unit.keys)
+            refused = [a for a in await super().commit(parts) if a != Committed()]
+            answers.append(refused[0] if refused else Committed())
+        return answers
+
+
+class SharesOneFate(MemoryStore):
+    """Refuses all units of a call when one is refused."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers: list[Answer] = []
+        for unit in units:
+            answers += await super().commit([unit])
+            if answers[-1] != Committed():
+                return answers + [answers[-1]] * (len(units) - len(answers))
+        return answers
+
+
+class ForgetsKeys(MemoryStore):
+    """Writes no key rows."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([unit._replace(keys=()) for unit in units])
+
+
+class ForgetsThreads(MemoryStore):
+    """Lets two Runs stand at one position."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([_each(unit, _elsewhere) for unit in units])
+
+
+class LeaksTenants(MemoryStore):
+    """Shows a header to whoever knows its id."""
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        for known in ("acme", "globex"):
+            try:
+                return await super().header(known, run_id)
+            except RunNotFound:
+                continue
+        raise RunNotFound(run_id=run_id)
+
+
+class LosesOrder(MemoryStore):
+    """Gives claimable Runs in the order of their ids."""
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        found = await super().ready(limit, after_tenant=after_tenant, exclude=exclude)
+        return found._replace(headers=tuple(sorted(found.headers, key=lambda row: row.run_id)))
+
+
+class StarvesTenants(MemoryStore):
+    """Gives the Runs of one tenant before those of the next."""
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        found = await super().ready(1000, after_tenant=after_tenant, exclude=exclude)
+        tenants = list(dict.fromkeys(row.tenant for row in found.headers))
+        grouped = sorted(found.headers, key=lambda row: tenants.index(row.tenant))
+        return found._replace(headers=tuple(grouped[:limit]))
+
+
+class IgnoresExclusions(MemoryStore):
+    """Offers what the worker cannot run."""
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        return await super().ready(limit, after_tenant=after_tenant)
+
+
+class AnswersWithoutWriting(MemoryStore):
+    """Says Committed for large units and drops them."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers: list[Answer] = []
+        for unit in units:
+            large = sum(len(change.records) for change in unit.changes) > 3
+            answers += [Committed()] if large else await super().commit([unit])
+        return answers
+
+
+class RenewsTheDead(MemoryStore):
+    """Answers a renewal of a worker that is dead."""
+
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        renewed = await super().renew(worker, lease_seconds=lease_seconds, run_ids=run_ids)
+        return renewed or Renewed((await self.ready(1)).now, {})
+
+
+class Storms(MemoryStore):
+    """Lets an observer judge that has had no unbroken contact of its own."""
+
+    async def bury(self, observer: str) -> list[str]:
+        for row in await self.workers():
+            if row.id == observer:
+                past = row.since - timedelta(seconds=row.lease_seconds)
+                changed = row.model_copy(update={"since": past})
+                self._rows._workers._rows[observer] = changed
+        return await super().bury(observer)
+
+
+class DropsContent(MemoryStore):
+    """Keeps bodies only."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([_each(unit, _without_content) for unit in units])
+
+
+class OverlapsPages(MemoryStore):
+    """Takes `after` for the first record of a page."""
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        return await super().read(tenant, run_id, after=max(0, after - 1), limit=limit)
+
+
+class ForgetsDeadlines(MemoryStore):
+    """Admits Runs without their deadline."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([_each(unit, _without_deadline) for unit in units])
+
+
+class WakesNobody(MemoryStore):
+    """Gives up waiting at once."""
+
+    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+        return await super().wait(tenant, heads, 0)
+
+
+class BrokenHarness:
+    """Handles of one broken store."""
+
+    def __init__(self, kind: type[MemoryStore]) -> None:
+        self.system = ManualSystem()
+        self._store = kind(self.system)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Store]:
+        async with self._store.twin() as store:
+            yield store
+
+    async def advance(self, seconds: float) -> None:
+        self.system.advance(seconds)
+
+
+def _each(unit: Unit, edit: Callable[[Change | Admit], Change | Admit]) -> Unit:
+    return unit._replace(changes=tuple(edit(change) for change in unit.changes))
+
+
+def _without_fence(change: Change | Admit) -> Change | Admit:
+    return change if isinstance(change, Admit) else change._replace(fence=None)
+
+
+def _elsewhere(change: Change | Admit) -> Change | Admit:
+    if not isinstance(change, Admit):
+        return change
+    header = change.header.model_copy(update={"thread": change.run_id})
+    return change._replace(header=header)
+
+
+def _without_deadline(change: Change | Admit) -> Change | Admit:
+    return change._replace(deadline_seconds=None) if isinstance(change, Admit) else change
+
+
+def _without_content(change: Change | Admit) -> Change | Admit:
+    return change._replace(records=tuple(_bare(sealed) for sealed in change.records))
+
+
+def _bare(sealed: Sealed) -> Sealed:
+    return sealed._replace(row=sealed.row.model_copy(update={"content": None, "salt": None}))
+
+
+BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
+    (IgnoresFence, "a_fence_that_is_not_the_epoch_writes_nothing"),
+    (IgnoresHead, "of_racing_writers_exactly_one_commits_each_round"),
+    (AppliesHalfAUnit, "a_unit_is_applied_all_or_none"),
+    (SharesOneFate, "units_of_one_call_are_independent"),
+    (ForgetsKeys, "a_key_is_inserted_once"),
+    (ForgetsThreads, "a_place_in_a_thread_is_taken_once"),
+    (LeaksTenants, "another_tenants_run_looks_missing"),
+    (LosesOrder, "a_tenants_runs_come_by_priority_then_time"),
+    (StarvesTenants, "tenants_take_turns_behind_the_cursor"),
+    (IgnoresExclusions, "what_a_worker_cannot_run_is_left_out"),
+    (AnswersWithoutWriting, "what_was_answered_is_there_for_another_handle"),
+    (RenewsTheDead, "a_dead_worker_never_renews"),
+    (Storms, "nobody_dies_after_the_store_was_away"),
+    (DropsContent, "bodies_and_contents_come_back_as_written"),
+    (OverlapsPages, "pages_of_a_log_meet_without_overlap"),
+    (ForgetsDeadlines, "the_store_computes_deadlines"),
+    (WakesNobody, "a_commit_of_another_handle_ends_a_wait"),
+)
+"""Each broken store, and the check that must notice it."""

@@ -1,0 +1,56 @@
+"""The contract is whole, and it notices stores that break it."""
+
+import pytest
+
+from psych_runtime.ports.store import Store
+from psych_runtime.store.contract import CHECKS
+from psych_runtime.store.memory import MemoryStore
+from tests.functional.store.broken import BROKEN, BrokenHarness
+from tests.functional.store.harness import MemoryHarness
+
+_BY_NAME = {check.name: check for check in CHECKS}
+
+
+def _port_methods() -> set[str]:
+    entering = {"__aenter__", "__aexit__"}
+    return {
+        name
+        for name, value in vars(Store).items()
+        if callable(value) and (not name.startswith("_") or name in entering)
+    }
+
+
+def test_r_1_every_port_method_has_a_check() -> None:
+    """What no check exercises, an adapter may get wrong unseen."""
+    exercised: set[str] = set()
+    for check in CHECKS:
+        exercised |= check.methods
+    assert _port_methods() - exercised == set()
+    assert exercised - _port_methods() == set()
+    assert len(_port_methods()) == 25
+
+
+def test_r_1_a_method_without_a_check_is_noticed() -> None:
+    """Taking the checks of one method away leaves a hole."""
+    rest: set[str] = set()
+    for check in CHECKS:
+        if "sweep" not in check.methods:
+            rest |= check.methods
+    assert _port_methods() - rest == {"sweep"}
+
+
+def test_r_1_checks_have_names_of_their_own_and_say_what_they_promise() -> None:
+    """A report names a check; promises and docstrings say why it is there."""
+    assert len(_BY_NAME) == len(CHECKS)
+    for check in CHECKS:
+        assert check.promises
+        assert check.run.__doc__
+        assert str(check) == check.name
+
+
+@pytest.mark.parametrize(("kind", "name"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))
+async def test_r_1_a_broken_store_is_noticed(kind: type[MemoryStore], name: str) -> None:
+    """By the check that is named, which the whole store passes."""
+    await _BY_NAME[name](MemoryHarness())
+    with pytest.raises(AssertionError):
+        await _BY_NAME[name](BrokenHarness(kind))
