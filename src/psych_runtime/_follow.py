@@ -81,6 +81,7 @@ async def stream(
     """
     tenant, head = scope.tenant, max(0, after)
     last: str | None = None
+    looked = False  # at the header, which alone tells that a log is corrupt
     while True:
         rows = await patiently(partial(store.read, tenant, run_id, after=head, limit=_PAGE))
         settled = False
@@ -95,8 +96,9 @@ async def stream(
             yield entry.record
         if len(rows) == _PAGE:
             continue
-        if settled or (not rows and await _is_over(store, tenant, run_id, head)):
+        if settled or (not (rows and looked) and await _is_over(store, tenant, run_id, head)):
             return
+        looked = True
         await patiently(partial(store.wait, tenant, {run_id: head}, WAIT_SECONDS))
 
 

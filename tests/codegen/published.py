@@ -30,14 +30,18 @@ def adapter(name: str) -> TypeAdapter[object]:
 @cache
 def validator(name: str) -> Draft202012Validator | None:
     """Return the validator of the type `name`; None: no published schema has it."""
-    for root in ROOTS:
-        schema = read(GENERATED / "schema" / f"{root}.json")
+    for schema in map(_root, ROOTS):
         if schema.get("title") == name:
             return Draft202012Validator(schema)
         if name in child(schema, "$defs"):
             part: Node = {"$ref": f"#/$defs/{as_text(name)}", "$defs": schema["$defs"]}
             return Draft202012Validator(part)
     return None
+
+
+@cache
+def _root(name: str) -> Node:
+    return read(GENERATED / "schema" / f"{name}.json")
 
 
 def model_error(name: str, document: Json) -> str | None:

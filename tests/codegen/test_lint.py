@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from codegen.lint import lint
 from codegen.source import Source
-from codegen.tree import Json, Node, SchemaError, as_list, as_node, as_text, texts
+from codegen.transitions import phases
+from codegen.tree import Json, Node, SchemaError, as_list, as_node, as_text, child, read, texts
+from psych_schema.transitions import PHASES
 from tests.codegen.trees import REMOVED, SCHEMA, plant, problems, sound, write
 
 
@@ -76,3 +79,15 @@ def test_two_files_with_one_id_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SchemaError, match=r"twin\.json#/\$id: .* is also that of common\.json"):
         Source.load(schema)
+
+
+def test_the_meta_schema_is_a_schema_that_explains_itself() -> None:
+    """Each word of ours has help text; what it says of phases is what the table knows."""
+    meta = read(SCHEMA / "meta/psych.json")
+    Draft202012Validator.check_schema(meta)
+    words = child(child(child(meta, "$defs"), "Schema"), "properties")
+    ours = {word for word in words if word.startswith("x-psych-")}
+    assert len(ours) == 12
+    for word in ours:
+        assert as_text(child(words, word)["description"]).endswith("."), word
+    assert {kind: tuple(names) for kind, names in phases(SCHEMA).items()} == PHASES

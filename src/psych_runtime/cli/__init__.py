@@ -17,5 +17,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="psych")
     except PsychError as error:
-        print(f"error: {error} [{error.code}]", file=sys.stderr)
+        print(f"error: {error}\ncode: {error.code}", file=sys.stderr)
         sys.exit(1)

@@ -38,7 +38,9 @@ AGENT = AgentSpec(
 """
 
 _RUN_PY: Final = '''\
-"""Runs the agent NAME once and prints its answer; every Run is kept in runs.db beside this file.
+"""Runs the agent NAME once.
+
+Every Run is kept in runs.db beside this file.
 
 With OPENAI_API_KEY (or PSYCH_BASE_URL, for any server that speaks the same protocol) in the
 environment the model is a real one; otherwise it follows the script below and nothing leaves
@@ -83,9 +85,10 @@ async def main() -> int:
     store = f"sqlite:///{HERE / 'runs.db'}"
     async with session(make_model(), tools=[count_words], store=store) as s:
         answer = await s.ask(SPEC, question)
-    print(answer.text)
+    completed = answer.ended is not None and answer.ended.state == "completed"
+    print(answer.text if completed else answer)
     print(f"\\npsych report {answer.run_id} --store {store}", file=sys.stderr)
-    return 0 if answer.finished else 1
+    return 0 if completed else 1
 
 
 if __name__ == "__main__":

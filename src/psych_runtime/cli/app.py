@@ -6,7 +6,7 @@ import typer
 
 from psych_runtime._version import __version__
 from psych_runtime.cli import hash as hash_
-from psych_runtime.cli import new, schema, validate
+from psych_runtime.cli import doctor, log, new, report, runs, schema, validate
 
 __all__ = ["app"]
 
@@ -39,5 +39,9 @@ for _name, _command in (
     ("validate", validate.validate),
     ("schema", schema.schema),
     ("hash", hash_.hash_spec),
+    ("runs", runs.runs),
+    ("log", log.log),
+    ("report", report.report),
+    ("doctor", doctor.doctor),
 ):
     app.command(_name)(_command)

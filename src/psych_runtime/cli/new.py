@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from psych_runtime.cli import _templates as templates
-from psych_runtime.cli.output import console, fail
+from psych_runtime.cli.output import console, fail, print_json
 
 __all__ = ["new"]
 
@@ -24,6 +24,7 @@ def new(
     python: Annotated[
         bool, typer.Option("--python/--yaml", help="Write the agent in Python, or in YAML.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
 ) -> None:
     """Write a project with one agent and one tool; `python NAME/run.py` runs it.
 
@@ -40,6 +41,9 @@ def new(
         fail(f"{error.filename} exists; nothing was written. Choose another name or --dir")
     except OSError as error:
         fail(f"{error.filename} cannot be written: {(error.strerror or str(error)).lower()}")
+    if as_json:
+        print_json({"files": [str(target / file) for file in contents]})
+        return
     out = console()
     for file in contents:
         out.print(f"wrote {target / file}")

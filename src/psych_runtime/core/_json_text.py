@@ -46,7 +46,7 @@ class _Frame:
     def __init__(self, value: dict[str, JsonValue] | list[JsonValue], place: Place) -> None:
         self.value = value
         self.place = place
-        self.key = ""
+        self.key: str | None = None  # None: between two members
 
 
 class _Reader:
@@ -89,6 +89,7 @@ class _Reader:
         """Go to the next value of `frame`, and for a mapping past its key; False at its end."""
         end = "}" if isinstance(frame.value, dict) else "]"
         first = not frame.value
+        frame.key = None
         self._advance()
         if self._token == end and self._kind == "mark":
             return False
@@ -105,7 +106,6 @@ class _Reader:
     def _key(self, frame: _Frame) -> None:
         if self._kind != "string":
             raise self._broken("expected a key in double quotes")
-        frame.key = ""
         frame.key = key = self._string()
         if key in frame.place.keys:
             self._fault("duplicate_key", "this key is there already", shown_in((), key))
@@ -120,7 +120,7 @@ class _Reader:
         if isinstance(frame.value, list):
             frame.value.append(value)
             frame.place.items.append(place)
-        elif frame.key not in frame.value:
+        elif frame.key is not None and frame.key not in frame.value:
             frame.value[frame.key] = value
             frame.place.members[frame.key] = place
 
@@ -174,11 +174,14 @@ class _Reader:
 
     def _path(self) -> list[str | int]:
         """Return where the current token stands; a list holds what is open in it already."""
+        path: list[str | int] = []
         last = len(self._open) - 1
-        return [
-            frame.key if isinstance(frame.value, dict) else len(frame.value) - (depth < last)
-            for depth, frame in enumerate(self._open)
-        ]
+        for depth, frame in enumerate(self._open):
+            if isinstance(frame.value, list):
+                path.append(len(frame.value) - (depth < last))
+            elif frame.key is not None:
+                path.append(frame.key)
+        return path
 
     def _shown(self, value: str) -> str:
         path = [part for part in self._path() if isinstance(part, str)]

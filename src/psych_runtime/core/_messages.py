@@ -74,7 +74,10 @@ def _issue_of(kind: object, document: JsonValue, error: ErrorDetails, *, detaile
     suggestion = said.suggestion
     if detailed and said.meant is not None:
         suggestion = nearest(said.meant, said.valid)
-    return Issue(pointer_of(path), said.message, said.code, value, suggestion)
+    message = said.message
+    if problem == "extra_forbidden" and suggestion is None:
+        message += f"; there are {', '.join(said.valid)}"
+    return Issue(pointer_of(path), message, said.code, value, suggestion)
 
 
 def _say(
@@ -110,9 +113,7 @@ def _missing(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
 
 def _unknown(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
     fields = [] if spot.owner is None else list(spot.owner.model_fields)
-    known = ", ".join(fields)
-    message = f"unknown field; there are {known}"
-    return _Said(message, "unknown_field", shown(name), meant=name, valid=fields)
+    return _Said("unknown field", "unknown_field", shown(name), meant=name, valid=fields)
 
 
 def _tag(context: Mapping[str, object], spot: Spot, name: str) -> _Said:

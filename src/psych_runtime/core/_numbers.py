@@ -27,10 +27,10 @@ def read_number(text: str, *, whole: bool) -> int | float | Refused:
     if len(text) > MAX_DIGITS:
         return Refused("number_too_large", f"a number may have {MAX_DIGITS} digits")
     value = int(text) if _WHOLE.fullmatch(text) else float(text)
-    return safe_number(value) if whole else finite(value)
+    return safe_number(value) if whole else _finite(value)
 
 
-def finite(value: int | float) -> int | float | Refused:
+def _finite(value: int | float) -> int | float | Refused:
     """Return `value` unless it is NaN or infinite."""
     if math.isfinite(value):
         return value
@@ -41,7 +41,7 @@ def safe_number(value: int | float) -> int | float | Refused:
     """Return `value` as a Spec holds it: 1.0 is 1, nothing from 2^53 on (SPEC-1)."""
     if isinstance(value, float):
         if not math.isfinite(value):
-            return finite(value)
+            return _finite(value)
         if not value.is_integer():
             return value
         value = int(value)

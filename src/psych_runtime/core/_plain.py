@@ -20,7 +20,7 @@ from psych_runtime.core.issues import Issue
 from psych_runtime.errors import PayloadTooLarge
 from psych_schema.base import Closed, Open
 
-__all__ = ["plain"]
+__all__ = ["is_a", "plain"]
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ELEMENT_BYTES: Final = 2  # a digit and a comma: the least that a part takes in JSON
@@ -57,19 +57,19 @@ class _Walk:
         self._count(_ELEMENT_BYTES)
         if value is None or isinstance(value, bool):
             return value
-        if _is(value, str):
+        if is_a(value, str):
             return self._text(str.__str__(value))
-        if _is(value, int):
+        if is_a(value, int):
             return self._number(int.__index__(value))
-        if _is(value, float):
+        if is_a(value, float):
             return self._number(float.__float__(value))
-        if _is(value, dict):
+        if is_a(value, dict):
             return self._mapping(dict.items(value))
-        if _is(value, MappingProxyType):
+        if is_a(value, MappingProxyType):
             return self._mapping(value.items())
-        if _is(value, list) or _is(value, tuple):
+        if is_a(value, list) or is_a(value, tuple):
             return self._list(value)
-        if _is(value, Closed) or _is(value, Open):
+        if is_a(value, Closed) or is_a(value, Open):
             return self._mapping(vars(value).items())
         self._object(value)
         return None
@@ -78,7 +78,7 @@ class _Walk:
         self._enter()
         result: dict[str, JsonValue] = {}
         for key, inner in members:
-            if not _is(key, str):
+            if not is_a(key, str):
                 self._fault("not_text_key", "a key must be a text", shown(key))
                 continue
             name = str.__str__(key)
@@ -152,6 +152,6 @@ class _Walk:
         self.issues.append(Issue(pointer_of(self._path), message, code, value))
 
 
-def _is[T](value: object, kind: type[T]) -> TypeGuard[T]:
+def is_a[T](value: object, kind: type[T]) -> TypeGuard[T]:
     """Tell by the real type; what `isinstance` asks, an object may lie about."""
     return issubclass(type(value), kind)

@@ -65,7 +65,7 @@ class _Frame:
         self.size_bytes = 1
         self.height = 1
         self.expects_key = isinstance(self.value, dict)
-        self.key = ""
+        self.key: str | None = None  # None: between two members
         self.drops = False  # the key was refused, so its value is read and left out
 
     def add(self, node: _Node) -> None:
@@ -77,9 +77,10 @@ class _Frame:
             self.place.items.append(node.place)
             return
         self.expects_key = True
-        if not self.drops:
+        if self.key is not None and not self.drops:
             self.value[self.key] = node.value
             self.place.members[self.key] = node.place
+        self.key = None
 
 
 def read_yaml_text(
@@ -238,9 +239,13 @@ class _Reader:
         return frame if frame is not None and frame.expects_key else None
 
     def _path(self) -> list[str | int]:
-        return [
-            len(frame.value) if isinstance(frame.value, list) else frame.key for frame in self._open
-        ]
+        path: list[str | int] = []
+        for frame in self._open:
+            if isinstance(frame.value, list):
+                path.append(len(frame.value))
+            elif frame.key is not None:
+                path.append(frame.key)
+        return path
 
     def _fault(self, message: str, at: int, *, code: str, value: str | None = None) -> None:
         issue = Issue(pointer_of(self._path()), message, code, value)

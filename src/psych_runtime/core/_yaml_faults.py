@@ -20,7 +20,6 @@ _FAULTS: Final[tuple[tuple[str, str], ...]] = (
     ("could not find expected ':'", "expected ':' after the key"),
     ("<document start>", "the document has ended; something follows"),
     ("incompatible YAML document", "YAML 1.2 is read; leave the %YAML line out"),
-    ("'-' indicator", "expected '- ' here, as in the list above, or another indent"),
     ("expected <block end>", "this does not continue what stands above; check indent and quotes"),
     (
         "did not find expected key",
@@ -39,6 +38,8 @@ def explain(error: yaml.MarkedYAMLError, text: str, offset: int) -> str:
         return "a tab cannot indent; use spaces"
     if "cannot start any token" in problem:
         return f"{here!r} cannot start a text; put it in quotes"
+    if "block collection" in (error.context or ""):
+        return "expected '- ' here, as in the list above, or another indent"
     for part, words in _FAULTS:
         if part in problem:
             return words

@@ -13,7 +13,7 @@ from psych_runtime.core._plain import plain
 from psych_runtime.core._redact import shown
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.core.issues import Issue
-from psych_runtime.errors import InvalidSpec
+from psych_runtime.errors import InvalidSpec, PayloadTooLarge
 from psych_schema.base import Closed
 from psych_schema.sets import SETS
 from psych_schema.spec import Spec
@@ -37,7 +37,10 @@ def canonical_text(spec: Spec) -> str:
         message = "only a Spec has a canonical form; read_spec makes one"
         raise InvalidSpec([Issue("", message, "wrong_type", shown(given))])
     _json(given)
-    return rfc8785.dumps(_json(_pruned(spec))).decode()
+    text = rfc8785.dumps(_json(_pruned(spec)))
+    if len(text) > MAX_SPEC_BYTES:
+        raise PayloadTooLarge(what="spec", size_bytes=len(text), bound_bytes=MAX_SPEC_BYTES)
+    return text.decode()
 
 
 def spec_hash(spec: Spec) -> str:
@@ -95,7 +98,8 @@ def _bytes(value: object) -> bytes:
 
 
 def _json(value: object) -> JsonValue:
-    result, issues = plain(value, max_bytes=MAX_SPEC_BYTES, max_depth=MAX_DEPTH)
+    # Twice the bound: defaults that are written out count here and are left out later.
+    result, issues = plain(value, max_bytes=2 * MAX_SPEC_BYTES, max_depth=MAX_DEPTH)
     if issues:
         raise InvalidSpec(issues)
     return result

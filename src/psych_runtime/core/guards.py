@@ -152,9 +152,12 @@ def _stub_in_fork(state: "RunState", record: ToolCompleted) -> bool:
 
 
 def _resolution_fits(state: "RunState", record: WaitResolved) -> bool:
-    """due: a timer with a due; expired: it can expire; delivered: never a timer."""
+    """due: a timer with a due; expired: it can expire; delivered: never a timer.
+
+    All but delivered are the attempt's to say, which needs a running Run.
+    """
     wait = state.get("wait", record.wait_id)
-    inside = record.epoch != 0 or record.seq == 0
+    inside = (record.epoch != 0 or record.seq == 0) and state.phase == "running"
     match record.how:
         case "delivered":
             return wait.text("kind") != "timer"

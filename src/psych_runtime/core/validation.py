@@ -15,7 +15,7 @@ from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document, pointer_of
 from psych_runtime.core._messages import issues_of
 from psych_runtime.core._near import nearest
-from psych_runtime.core._plain import plain
+from psych_runtime.core._plain import is_a, plain
 from psych_runtime.core._redact import shown
 from psych_runtime.core._shape import Part, constants, models
 from psych_runtime.core.canonical import MAX_SPEC_BYTES, canonical_text
@@ -41,14 +41,18 @@ def read_spec(value: object) -> Spec:
         InvalidSpec: `issues` lists everything that is wrong, each with its JSON pointer.
         PayloadTooLarge: more than 1 MiB; nothing was parsed.
     """
-    if isinstance(value, str | bytes):
-        try:
-            text = decode_text(value, what="spec", max_bytes=MAX_SPEC_BYTES)
-        except InvalidPayload as error:
-            raise InvalidSpec([Issue("", error.problem, "not_utf8")]) from None
-        return read_document(read_json_text(text, max_depth=MAX_DEPTH, whole=True), name="spec")
+    if is_a(value, str) or is_a(value, bytes):
+        return _read_text(value)
     document, issues = plain(value, max_bytes=MAX_SPEC_BYTES, max_depth=MAX_DEPTH)
     return _judge(document, issues)
+
+
+def _read_text(value: str | bytes) -> Spec:
+    try:
+        text = decode_text(value, what="spec", max_bytes=MAX_SPEC_BYTES)
+    except InvalidPayload as error:
+        raise InvalidSpec([Issue("", error.problem, "not_utf8")]) from None
+    return read_document(read_json_text(text, max_depth=MAX_DEPTH, whole=True), name="spec")
 
 
 def read_document(document: Document, *, name: str) -> Spec:

@@ -22,10 +22,10 @@ class Credential(httpx2.Auth):
     __slots__ = ("_forms", "_headers")
 
     def __init__(self, *, bearer: str | None = None, headers: Mapping[str, str]) -> None:
-        secrets = [checked(value, what=f"header {name}") for name, value in headers.items()]
+        secrets = [_checked(value, what=f"header {name}") for name, value in headers.items()]
         self._headers = dict(zip(headers, secrets, strict=True))
         if bearer is not None:
-            secrets.append(checked(bearer, what="api_key"))
+            secrets.append(_checked(bearer, what="api_key"))
             self._headers["Authorization"] = f"Bearer {secrets[-1]}"
         words = {*secrets, *(secret.split()[-1] for secret in secrets)}  # "Bearer x": x alone too
         forms = {form for word in words if len(word) >= _SHORTEST for form in _forms(word)}
@@ -53,7 +53,7 @@ class Credential(httpx2.Auth):
         return text
 
 
-def checked(value: str, *, what: str) -> str:
+def _checked(value: str, *, what: str) -> str:
     """Return `value` without blanks around it. InvalidPayload: no header can carry it.
 
     Left to the HTTP client, the complaint would repeat the value.

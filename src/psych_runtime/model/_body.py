@@ -68,9 +68,9 @@ async def _events(
         events = []
         async with _patience(host, idle_seconds):
             while not events and not over:
-                chunk = await anext(chunks, b"")
-                over = not chunk
-                events = parser.feed(chunk) if chunk else parser.end()
+                chunk = await anext(chunks, None)
+                over = chunk is None
+                events = parser.end() if chunk is None else parser.feed(chunk)
 
 
 async def _first(chunks: AsyncGenerator[bytes], host: str, idle_seconds: float) -> bytes:
@@ -78,8 +78,8 @@ async def _first(chunks: AsyncGenerator[bytes], host: str, idle_seconds: float) 
     head = b""
     async with _patience(host, idle_seconds):
         while not head.strip(_BLANK):
-            chunk = await anext(chunks, b"")
-            if not chunk:
+            chunk = await anext(chunks, None)
+            if chunk is None:
                 break
             head = head.strip(_BLANK) + chunk
     return head

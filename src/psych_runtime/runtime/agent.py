@@ -127,6 +127,7 @@ async def _end(attempt: Attempt, stop: Stop) -> bool:
     if stop in ("aborted", "timed_out"):
         await settle(attempt, "aborted" if stop == "aborted" else "timed_out", stop)
         return True
+    attempt.left_alone = stop == "blocked"
     await attempt.journal.decide(
         AttemptEnded(
             run_id=attempt.run_id,

@@ -31,6 +31,8 @@ class Attempt:
         self.epoch = epoch
         self.overdue = False
         self.revoked = False  # the supervisor takes the Run: no effect may start
+        self.broken = False  # it died of a bug, with the Run in its hands (R-7)
+        self.left_alone = False  # another build must go on with the Run (R-16)
         self.preparing: set[str] = set()  # calls that ask the policy
         self.executing: dict[str, RegisteredTool] = {}
         self.task: asyncio.Task[None] | None = None
@@ -140,7 +142,7 @@ class Attempt:
     def cuts_model(self) -> bool:
         """Tell whether a running model stream must be closed now."""
         why = self.stop()
-        return why in ("aborted", "timed_out") or (why == "drained" and self.host.grace_over)
+        return why in ("aborted", "timed_out") or (why is not None and self._drained_out())
 
     def cuts_tool(self, tool: RegisteredTool) -> bool:
         """Tell whether a running call must be cut now (R-19, drain)."""
@@ -149,9 +151,9 @@ class Attempt:
                 return True
             case "aborted":
                 return tool.interruptible or self.forced or self._drained_out()
-            case "drained":
-                return self.host.grace_over
-            case _:
+            case "drained" | "blocked":
+                return self._drained_out()
+            case None:
                 return False
 
     def _drained_out(self) -> bool:

@@ -15,7 +15,7 @@ from psych_runtime.ports.policy import Allow, Ask, Deny
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
-from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
+from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.model import AskedCall
@@ -101,13 +101,15 @@ def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call)
         return
     if attempt.state.get("call", call.call_id).phase != "started":
         return  # it never began: it stays asked
+    if _is_left_open(attempt, call):
+        return
     if attempt.host.tools.left_running(call.call_id):
         attempt.journal.note(
             unknown_outcome(
                 attempt.run_id, call.call_id, record_id=attempt.new_id("rec"), at=attempt.now()
             )
         )
-    elif not _is_left_open(attempt, call):
+    else:
         attempt.journal.note(_aborted(attempt, call))
 
 
@@ -224,7 +226,7 @@ def _refused(attempt: Attempt, call: _Call, code: RefusalCode, message: str) -> 
 async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Record, ...]:
     """Validate, ask, record, execute."""
     if call.asked.problem is not None:
-        return (_refused(attempt, call, "malformed", call.asked.problem),)
+        return (_refused(attempt, call, "malformed", _too_long(tool, call.asked.problem)),)
     arguments = read_arguments(tool, call.asked.arguments)
     if isinstance(arguments, Malformed):
         return (_refused(attempt, call, "malformed", arguments.message),)
@@ -255,6 +257,13 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
         again = stop in ("drained", "blocked") and tool.safe_to_retry
         return () if again else (_aborted(attempt, call),)
     return (await _execute(attempt, call, tool, arguments),)
+
+
+def _too_long(tool: RegisteredTool, problem: str) -> str:
+    return (
+        f"Malformed arguments of {tool.name}: {problem}. The tool was not executed. "
+        f"Expected: {expected(tool)}"
+    )
 
 
 def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:

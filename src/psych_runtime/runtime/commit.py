@@ -5,7 +5,7 @@ flusher's.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from psych_runtime._system import System
@@ -16,7 +16,7 @@ from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Admit, Store, Unit
 from psych_runtime.runtime.signals import Lost
 
-__all__ = ["FIRST_DELAY_SECONDS", "commit_surely", "longer"]
+__all__ = ["FIRST_DELAY_SECONDS", "ask_surely", "commit_surely", "longer"]
 
 FIRST_DELAY_SECONDS: Final = 0.05
 _LONGEST_DELAY_SECONDS: Final = 2.0
@@ -25,6 +25,17 @@ _LONGEST_DELAY_SECONDS: Final = 2.0
 def longer(delay_seconds: float) -> float:
     """Return the next delay of a back-off."""
     return min(_LONGEST_DELAY_SECONDS, delay_seconds * 2)
+
+
+async def ask_surely[T](ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` returns, asking again while the store is away (R-8)."""
+    delay = FIRST_DELAY_SECONDS
+    while True:
+        try:
+            return await ask()
+        except StoreUnavailable:
+            await asyncio.sleep(delay)
+            delay = longer(delay)
 
 
 async def commit_surely(

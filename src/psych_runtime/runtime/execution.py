@@ -1,7 +1,7 @@
 """From a claim to the end of an attempt: read, fold, run, and say what went wrong."""
 
-import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from psych_runtime.core.codec import outline, seal
@@ -10,20 +10,22 @@ from psych_runtime.errors import (
     ContentErased,
     CorruptLog,
     NewerRecord,
+    PsychError,
     RunNotFound,
     StoreError,
 )
+from psych_runtime.ports.answers import Answer, SeqConflict
 from psych_runtime.ports.store import Change, Unit
 from psych_runtime.runtime.agent import run_agent
 from psych_runtime.runtime.attempt import Attempt
-from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
+from psych_runtime.runtime.commit import ask_surely, commit_surely
+from psych_runtime.runtime.history import messages_before
 from psych_runtime.runtime.settle import settle, unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
-from psych_runtime.runtime.takeover import fold_rows, mark_corrupt
+from psych_runtime.runtime.takeover import first_record, fold_rows, mark_corrupt
 from psych_schema.common import Scope
 from psych_schema.record import AttemptEnded, Failure, ModelFailed
 from psych_schema.spec import AgentSpec
-from psych_schema.store import RecordRow
 
 __all__ = ["execute"]
 
@@ -33,12 +35,13 @@ _log: Final = logging.getLogger("psych_runtime")
 async def execute(attempt: Attempt, spec: AgentSpec) -> None:
     """Run one attempt to its end; returns when the Run is let go, whatever happened."""
     host = attempt.host
-    rows: list[RecordRow] = []
     try:
-        rows = await _read(attempt)
+        rows = await ask_surely(partial(host.store.read, attempt.tenant, attempt.run_id))
         if not rows or rows[-1].seq < attempt.header.head + 1:
             return
-        folded = await fold_rows(host.store, attempt.tenant, rows)
+        first = first_record(rows)
+        before = await ask_surely(partial(messages_before, host.store, attempt.tenant, first))
+        folded = fold_rows(rows, before)
         if folded.state.epoch != attempt.epoch:
             return
         attempt.begin(
@@ -53,21 +56,15 @@ async def execute(attempt: Attempt, spec: AgentSpec) -> None:
         return
     except CorruptLog as error:
         _log.error("%s", error)
-        await _give_up_corrupt(attempt)
-    except NewerRecord as error:
-        await _release(attempt, rows, error.needs_version)
-    except (RunNotFound, ContentErased, StoreError) as error:
+        if error.run_id != attempt.run_id:  # a predecessor's: this log is what it should be
+            await _release(attempt, error)
+            return
+        await mark_corrupt(
+            host.store, attempt.tenant, attempt.run_id, epoch=attempt.epoch, system=host.system
+        )
+    except (NewerRecord, RunNotFound, ContentErased, StoreError) as error:
         _log.warning("run %s: %s", attempt.run_id, error)
-
-
-async def _read(attempt: Attempt) -> list[RecordRow]:
-    delay = FIRST_DELAY_SECONDS
-    while True:
-        try:
-            return await attempt.host.store.read(attempt.tenant, attempt.run_id)
-        except StoreError:
-            await asyncio.sleep(delay)
-            delay = longer(delay)
+        await _release(attempt, error)
 
 
 async def _run(attempt: Attempt, scope: Scope) -> None:
@@ -82,10 +79,16 @@ async def _run(attempt: Attempt, scope: Scope) -> None:
             raise lost from None
         if lost is not None and not isinstance(lost, Lost):
             _log.error("run %s: %s", attempt.run_id, lost, exc_info=lost)
+            attempt.broken = True
         raise
     except Exception as error:  # a bug, ours or an adapter's: the Run is tried again, later
         _log.exception("run %s: the attempt failed", attempt.run_id)
-        await _end_with_error(attempt, error)
+        try:
+            await _end_with_error(attempt, error)
+        except CorruptLog as bug:  # of this attempt's live state: the log is not to blame
+            attempt.broken = True
+            attempt.journal.lose(bug)
+            raise Lost(str(bug)) from bug
 
 
 async def _end_with_error(attempt: Attempt, error: Exception) -> None:
@@ -136,23 +139,32 @@ def _code_of(error: Exception) -> str:
     return code if isinstance(code, str) and code.replace("_", "").isalnum() else "internal_error"
 
 
-async def _give_up_corrupt(attempt: Attempt) -> None:
-    header = await attempt.host.store.header(attempt.tenant, attempt.run_id)
-    await mark_corrupt(attempt.host.store, header, epoch=attempt.epoch, system=attempt.host.system)
-
-
-async def _release(attempt: Attempt, rows: list[RecordRow], needs_version: int) -> None:
-    """Leave a Run to a newer worker, behind a record that this build cannot read (R-16)."""
+async def _release(attempt: Attempt, error: PsychError) -> None:
+    """Let a Run go that this attempt cannot begin: to a newer worker (R-16), or for later."""
+    needs = error.needs_version if isinstance(error, NewerRecord) else None
+    attempt.left_alone = needs is not None
     system = attempt.host.system
-    head = outline(rows[-1]).position
-    commit_id = system.new_id("com")
     ended = AttemptEnded(
         run_id=attempt.run_id,
         id=system.new_id("rec"),
         at=system.now(),
-        reason="blocked",
-        needs_version=needs_version,
+        reason="error" if needs is None else "blocked",
+        code=_code_of(error) if needs is None else None,
+        needs_version=needs,
     )
+    answer: Answer = SeqConflict(attempt.run_id)
+    while isinstance(answer, SeqConflict):
+        unit = await _unit_behind_the_head(attempt, ended)
+        [answer] = await commit_surely(attempt.host.store, [unit], system=system)
+
+
+async def _unit_behind_the_head(attempt: Attempt, ended: AttemptEnded) -> Unit:
+    """Return a unit that needs no fold: it goes behind records that may be unreadable."""
+    store, system = attempt.host.store, attempt.host.system
+    after = attempt.header.head  # from here on there is at least the claim
+    rows = await ask_surely(partial(store.read, attempt.tenant, attempt.run_id, after=after))
+    head = outline(rows[-1]).position
+    commit_id = system.new_id("com")
     sealed = seal(
         [ended],
         head,
@@ -161,7 +173,7 @@ async def _release(attempt: Attempt, rows: list[RecordRow], needs_version: int) 
         commit_id=commit_id,
         salts=(),
     )
-    header = header_change([(ended, [])], first_seq=head.seq + 1, crashes=0)
+    crashes = attempt.header.crashes
+    header = header_change([(ended, [])], first_seq=head.seq + 1, crashes=crashes)
     change = Change(attempt.run_id, head.seq, attempt.epoch, tuple(sealed), header)
-    unit = Unit(commit_id, attempt.tenant, (change,))
-    await commit_surely(attempt.host.store, [unit], system=system)
+    return Unit(commit_id, attempt.tenant, (change,))

@@ -11,7 +11,7 @@ from typing import Final
 
 from psych_runtime.errors import RunNotFound, StoreError, StoreUnavailable
 from psych_runtime.ports import answers
-from psych_runtime.ports.answers import Committed, SeqConflict
+from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Store, Unit
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
 from psych_runtime.runtime.journal import Journal
@@ -69,8 +69,11 @@ class Flusher:
             journal.lose(error)
             return None
 
-    async def _look(self, journal: Journal) -> None:
+    async def _look(self, journal: Journal, refused: Unit | None = None) -> None:
+        """Read what stands behind the head; only then is a refused unit known to be refused."""
         await self._catch_up(journal)
+        if refused is not None:
+            journal.refused(refused)
         self._free(journal)
 
     def _free(self, journal: Journal) -> None:
@@ -104,18 +107,22 @@ class Flusher:
                 delay = longer(delay)
                 continue
             except Exception as error:  # an adapter's bug, or a store that cannot be written
+                if len(batch) > 1:  # of one unit, perhaps: the others are not to blame
+                    for one in batch:
+                        self._spawn(self._send([one]))
+                    return
                 _log.exception("a commit failed for good")
                 for journal, _ in batch:
-                    journal.lose(Lost(f"the store failed: {error}"))
+                    journal.lose(error)
                     journal.busy = False
                 return
             for (journal, unit), answer in zip(batch, found, strict=True):
                 if self._settle(journal, unit, answer):
-                    self._spawn(self._look(journal))
+                    self._spawn(self._look(journal, unit))
             return
 
     def _settle(self, journal: Journal, unit: Unit, answer: answers.Answer) -> bool:
-        """Take one answer; True: what stands at the journal's place must be read first."""
+        """Take one answer; True: what stands at the journal's place must be read."""
         if journal.lost is not None:
             journal.busy = False
             return False
@@ -123,14 +130,9 @@ class Flusher:
             journal.landed(unit)
             self._free(journal)
             return False
-        own = isinstance(answer, SeqConflict | answers.RunNotFound) and (
-            answer.run_id == journal.run_id
-        )
-        if isinstance(answer, SeqConflict) and own:
-            return True
-        if isinstance(answer, answers.LeaseLost) or own:
+        gone = isinstance(answer, answers.RunNotFound) and answer.run_id == journal.run_id
+        if isinstance(answer, answers.LeaseLost) or gone:
             journal.lose(Lost(f"the store answered {answer}"))
             journal.busy = False
             return False
-        journal.refused(unit)
         return True

@@ -250,7 +250,7 @@ class Journal:
             self._land(self._flight)
 
     def refused(self, unit: Unit) -> None:
-        """A linked change or key of `unit` lost: its decisions are stale, its notes stay."""
+        """`unit` cannot land as it is: its decisions are stale, its notes stay."""
         if self._flight is not None and self._flight.unit.commit_id == unit.commit_id:
             flight, self._flight = self._flight, None
             for decision in flight.decisions:

@@ -47,9 +47,14 @@ class Lease:
         return self._system.monotonic() < self._renewed_at + self.seconds * 5 / 6
 
     def observe(self, now: datetime, sent: float) -> None:
-        """Learn the store's clock: the smallest offset keeps ours an upper bound."""
-        offset = (now - _EPOCH).total_seconds() - sent
-        if self._offset is None or offset < self._offset:
+        """Learn the store's clock: the smallest offset keeps ours an upper bound.
+
+        One below what this answer allows is from before the store's clock was set forward.
+        """
+        stood = (now - _EPOCH).total_seconds()
+        offset, least = stood - sent, stood - self._system.monotonic()
+        known = self._offset
+        if known is None or offset < known or known < least:
             self._offset = offset
 
     def store_now(self) -> datetime:

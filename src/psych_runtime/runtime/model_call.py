@@ -13,6 +13,7 @@ from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, Mo
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.deltas import Deltas
 from psych_runtime.runtime.offer import Offer, make_offer, store_offer
+from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.streaming import Incoming, clean_text
 from psych_schema.common import Cost, Usage
 from psych_schema.model import AskedCall, ModelRequest, Part
@@ -56,10 +57,8 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
     have changed; Lost.
     """
     offer = make_offer(attempt)
-    if attempt.state.last_offer != offer.hash:
-        await store_offer(attempt, offer)
-        if attempt.stop() is not None:
-            return
+    if attempt.state.last_offer != offer.hash and await store_offer(attempt, offer):
+        raise Stale
     started = await _begin(attempt, offer, entries)
     call = _under_way(attempt, started)
     try:
@@ -92,6 +91,8 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
                 seen = call.incoming.add(event)
                 if seen is not None:
                     call.deltas.add(*seen)
+                if call.incoming.too_large:
+                    return
 
     task = asyncio.Task(consume(), loop=asyncio.get_running_loop(), eager_start=True)
     try:
@@ -199,11 +200,11 @@ def _record(call: _Call, task: asyncio.Task[None]) -> None:
 
 def _complete(call: _Call) -> None:
     incoming = call.incoming
-    if incoming.finish is None:
+    if incoming.finish is None and not incoming.too_large:
         _fail(call, ModelTransient("the stream ended without a finish"))
         return
     parts, calls = incoming.parts(), incoming.calls()
-    if _size(parts, calls) > MAX_CONTENT_BYTES:
+    if incoming.finish is None or _size(parts, calls) > MAX_CONTENT_BYTES:
         message = f"the answer is larger than {MAX_CONTENT_BYTES} bytes"
         call.attempt.journal.note(
             _failed(call, Failure(code="output_too_large", transient=False), message, ())

@@ -1,11 +1,13 @@
 """What the model is offered: system prompt and tools, stored once by hash (LOG-2, R-25)."""
 
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from psych_runtime.core.codec import sha256
 from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.commit import ask_surely
 from psych_runtime.tools._json import canonical
 from psych_schema.model import ToolDefinition
 from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
@@ -64,13 +66,18 @@ def make_offer(attempt: Attempt) -> Offer:
     )
 
 
-async def store_offer(attempt: Attempt, offer: Offer) -> None:
-    """Store the offer's documents before a record names them; once per worker and tenant."""
+async def store_offer(attempt: Attempt, offer: Offer) -> bool:
+    """Store the offer's documents before a record names them; once per worker and tenant.
+
+    True: it took time, so that what the caller saw may have changed.
+    """
     host, tenant = attempt.host, attempt.tenant
-    if (tenant, offer.system_ref) not in host.documents:
-        await host.store.put_document(tenant, offer.system_ref, "system", offer.system)
-        host.documents.add((tenant, offer.system_ref))
-    for hash, text in offer.documents:
-        if (tenant, hash) not in host.documents:
-            await host.store.put_document(tenant, hash, "tool", text)
-            host.documents.add((tenant, hash))
+    kinds: dict[str, tuple[Literal["system", "tool"], str]] = {
+        offer.system_ref: ("system", offer.system)
+    }
+    kinds |= {hash: ("tool", text) for hash, text in offer.documents}
+    missing = [hash for hash in kinds if (tenant, hash) not in host.documents]
+    for hash in missing:
+        await ask_surely(partial(host.store.put_document, tenant, hash, *kinds[hash]))
+        host.documents.add((tenant, hash))
+    return bool(missing)

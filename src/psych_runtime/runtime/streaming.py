@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import sha256
+from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
     AskedCall,
@@ -27,6 +27,7 @@ from psych_schema.model import (
 __all__ = ["MAX_ARGUMENTS_BYTES", "Channel", "Incoming", "clean_text"]
 
 MAX_ARGUMENTS_BYTES: Final = 64 * 1024
+_MAX_STREAM_CHARACTERS: Final = 16 * 1024 * 1024
 _ECHO_CHARACTERS: Final = 1000
 
 type Channel = tuple[Literal["text", "reasoning", "arguments"], int]
@@ -56,6 +57,7 @@ class _Call:
     provider_id: str | None = None
     names: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
+    size: int = 0  # characters of the arguments
 
 
 class Incoming:
@@ -66,6 +68,8 @@ class Incoming:
         self._started = system.monotonic()
         self._pieces: list[_Piece] = []
         self._calls: dict[int, _Call] = {}
+        self._words = 0  # characters of text and reasoning
+        self._size = 0  # characters of everything, one more for each event
         self.usage: Usage | None = None
         self.cost: Cost | None = None
         self.finish: FinishReason | None = None
@@ -77,27 +81,34 @@ class Incoming:
         """How long the call has taken so far."""
         return max(0.0, self._system.monotonic() - self._started)
 
+    @property
+    def too_large(self) -> bool:
+        """Tell whether this can be no answer any more: a stream need not have an end."""
+        return self._words > MAX_CONTENT_BYTES or self._size > _MAX_STREAM_CHARACTERS
+
     def add(self, event: ModelEvent) -> tuple[Channel, str] | None:
         """Take one event; return its text and channel when a reader could see it."""
         match event:
             case TextDelta():
-                self._token()
+                self._token(event.text, words=True)
                 self._piece(reasoning=False).texts.append(event.text)
                 return ("text", 0), event.text
             case ReasoningDelta():
-                self._token()
+                self._token(event.text, words=True)
                 piece = self._piece(reasoning=True)
                 piece.texts.append(event.text)
                 piece.signature = event.signature or piece.signature
                 return ("reasoning", 0), event.text
             case CallDelta():
-                self._token()
+                self._token(event.arguments, words=False)
                 call = self._calls.setdefault(event.index, _Call())
                 call.provider_id = call.provider_id or event.provider_id
                 if event.name:
                     call.names.append(event.name)
                 call.arguments.append(event.arguments)
-                return ("arguments", event.index), event.arguments
+                room = max(0, MAX_ARGUMENTS_BYTES - call.size)
+                call.size += len(event.arguments)
+                return ("arguments", event.index), event.arguments[:room]
             case UsageReport():
                 self.usage = event.usage
                 self.cost = event.cost or self.cost
@@ -139,7 +150,9 @@ class Incoming:
             problem=problem,
         )
 
-    def _token(self) -> None:
+    def _token(self, text: str, *, words: bool) -> None:
+        self._size += len(text) + 1
+        self._words += len(text) if words else 0
         if self.first_token_seconds is None:
             self.first_token_seconds = self.seconds
 

@@ -72,6 +72,7 @@ class Supervisor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._must_stop: dict[str, float] = {}  # since when the executor was asked
+        self._unsettled: dict[str, int] = {}  # heads at which a Run cannot be settled here
         self._warned = False
 
     def stop(self) -> None:
@@ -84,14 +85,20 @@ class Supervisor:
     async def run(self) -> None:
         """Supervise until stopped."""
         self._loop = asyncio.get_running_loop()
-        parts = (self._beats(), self._deaths(), self._overdue(), self._strays())
+        parts = (self._beats(), self._deaths(), self._overdue(), self._strays(), self._stopped())
         tasks = [asyncio.get_running_loop().create_task(part) for part in parts]
         try:
-            await asyncio.gather(*tasks)
+            # a part that waits for a store that is away does not hold up the end
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             for task in (*tasks, *self._tasks):
                 task.cancel()
             await asyncio.gather(*tasks, *self._tasks, return_exceptions=True)
+
+    async def _stopped(self) -> None:
+        await self._end.wait()
 
     async def _pause(self, seconds: float) -> None:
         """Sleep, until stopped at most."""
@@ -190,15 +197,20 @@ class Supervisor:
     async def _overdue(self) -> None:
         while not self._end.is_set():
             await self._pause(_LOOK_SECONDS)
-            try:
-                headers = await self._store.overdue(_BATCH)
-            except StoreError:
-                continue
             worker = self._executor.lease.worker
             if worker is None:
                 continue
+            known = self._unsettled
+            try:
+                headers = await self._store.overdue(_BATCH + len(known))
+            except StoreError:
+                continue
+            self._unsettled = {h.run_id: h.head for h in headers if known.get(h.run_id) == h.head}
             for header in headers:
-                await self._settle(header, header.epoch, worker)
+                if header.run_id in self._unsettled:
+                    continue
+                if not await self._settle(header, header.epoch, worker):
+                    self._unsettled[header.run_id] = header.head
             await self._take_hung(worker)
 
     async def _take_hung(self, worker: str) -> None:
@@ -213,16 +225,21 @@ class Supervisor:
             del self._must_stop[run_id]
             await self._settle(attempt.header, attempt.epoch, worker)
 
-    async def _settle(self, header: RunRow, epoch: int, worker: str) -> None:
+    async def _settle(self, header: RunRow, epoch: int, worker: str) -> bool:
+        """Settle one Run; what is wrong with it must not end the supervision of the others."""
         judged = header.model_copy(update={"epoch": epoch})
-        await take_and_settle(
-            self._store,
-            judged,
-            _TIMED_OUT,
-            worker=worker,
-            crashes=header.crashes,
-            system=self._system,
-        )
+        try:
+            return await take_and_settle(
+                self._store,
+                judged,
+                _TIMED_OUT,
+                worker=worker,
+                crashes=header.crashes,
+                system=self._system,
+            )
+        except Exception:
+            _log.exception("run %s cannot be settled", header.run_id)
+            return False
 
     # Runs that are ours in the store and unknown here
 

@@ -1,7 +1,9 @@
 """Claims, and Runs that are settled by somebody who never holds them (R-4, R-7)."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from psych_runtime._system import System
@@ -10,17 +12,26 @@ from psych_runtime.core.codec import Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change
-from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound, StoreError
-from psych_runtime.ports.answers import Committed, LeaseLost
+from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound
+from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
-from psych_runtime.runtime.commit import commit_surely
-from psych_runtime.runtime.history import messages_before
+from psych_runtime.runtime.commit import ask_surely, commit_surely
 from psych_runtime.runtime.settle import settlement
 from psych_schema.common import EndState
+from psych_schema.model import Message
 from psych_schema.record import AttemptStarted, Record, RunAdmitted
 from psych_schema.store import RecordRow, RunRow
 
-__all__ = ["Claim", "End", "Folded", "claim_unit", "fold_rows", "mark_corrupt", "take_and_settle"]
+__all__ = [
+    "Claim",
+    "End",
+    "Folded",
+    "claim_unit",
+    "first_record",
+    "fold_rows",
+    "mark_corrupt",
+    "take_and_settle",
+]
 
 _ROUNDS: Final = 5  # of a takeover that others' messages keep overtaking
 
@@ -95,15 +106,18 @@ def _attempt_started(run_id: str, claim: Claim, system: System) -> AttemptStarte
     )
 
 
-async def fold_rows(store: Store, tenant: str, rows: list[RecordRow]) -> Folded:
-    """Fold a whole log, with what was said before it in its thread.
-
-    Raises CorruptLog, NewerRecord, and what reading predecessors raises.
-    """
+def first_record(rows: Sequence[RecordRow]) -> RunAdmitted:
+    """Return the admission that a log begins with. Raises CorruptLog, NewerRecord."""
     first = decode(rows[0]).record
     if not isinstance(first, RunAdmitted):
         raise CorruptLog(reason="run_is_none", run_id=rows[0].run_id, seq=rows[0].seq)
-    conversation = Conversation(await messages_before(store, tenant, first))
+    return first
+
+
+def fold_rows(rows: Sequence[RecordRow], before: Sequence[Message] = ()) -> Folded:
+    """Fold a whole log; `before` is what was said in its thread. CorruptLog, NewerRecord."""
+    first = first_record(rows)
+    conversation = Conversation(before)
     state = RunState()
     for row in rows:
         entry = decode(row)
@@ -112,16 +126,17 @@ async def fold_rows(store: Store, tenant: str, rows: list[RecordRow]) -> Folded:
     return Folded(state, conversation, first, rows[0].salt or "")
 
 
-async def mark_corrupt(store: Store, header: RunRow, *, epoch: int, system: System) -> None:
+async def mark_corrupt(
+    store: Store, tenant: str, run_id: str, *, epoch: int, system: System
+) -> None:
     """Say in the header that the log cannot be read; the log stays as it is (LOG-3)."""
-    change = Change(
-        header.run_id,
-        header.head,
-        epoch,
-        (),
-        HeaderChange(state="corrupt", worker=None, wake_at=None, deadline_at=None),
-    )
-    await store.commit([Unit(system.new_id("com"), header.tenant, (change,))])
+    corrupt = HeaderChange(state="corrupt", worker=None, wake_at=None, deadline_at=None)
+    answer: Answer = SeqConflict(run_id)
+    while isinstance(answer, SeqConflict):
+        header = await ask_surely(partial(store.header, tenant, run_id))
+        change = Change(run_id, header.head, epoch, (), corrupt)
+        unit = Unit(system.new_id("com"), tenant, (change,))
+        [answer] = await commit_surely(store, [unit], system=system)
 
 
 async def take_and_settle(
@@ -134,19 +149,20 @@ async def take_and_settle(
     """
     judged = header.epoch
     for _ in range(_ROUNDS):
+        tenant, run_id = header.tenant, header.run_id
         try:
-            header = await store.header(header.tenant, header.run_id)
-            rows = await store.read(header.tenant, header.run_id)
-        except (StoreError, RunNotFound):
+            header = await ask_surely(partial(store.header, tenant, run_id))
+            rows = await ask_surely(partial(store.read, tenant, run_id))
+        except RunNotFound:
             return False
         if header.state in ("settled", "corrupt") or header.epoch != judged:
             return False
         try:
-            unit = await _settling_unit(store, header, rows, end, worker, crashes, system)
+            unit = _settling_unit(header, rows, end, worker, crashes, system)
         except CorruptLog:
-            await mark_corrupt(store, header, epoch=header.epoch, system=system)
+            await mark_corrupt(store, tenant, run_id, epoch=judged, system=system)
             return False
-        except (NewerRecord, StoreError):
+        except NewerRecord:
             return False
         [answer] = await commit_surely(store, [unit], system=system)
         if isinstance(answer, Committed):
@@ -157,8 +173,7 @@ async def take_and_settle(
     return False
 
 
-async def _settling_unit(
-    store: Store,
+def _settling_unit(
     header: RunRow,
     rows: list[RecordRow],
     end: End,
@@ -166,7 +181,7 @@ async def _settling_unit(
     crashes: int,
     system: System,
 ) -> Unit:
-    folded = await fold_rows(store, header.tenant, rows[: header.head])
+    folded = fold_rows(rows[: header.head])
     state = folded.state.overlay()
     claim = Claim.of(header, worker=worker, crashes=crashes)
     written: list[tuple[Record, Changes]] = []

@@ -13,7 +13,7 @@ from typing import Final
 from psych_runtime._version import __version__
 from psych_runtime.core.codec import SCHEMA_VERSION
 from psych_runtime.core.validation import read_spec
-from psych_runtime.errors import InvalidSpec, StoreError
+from psych_runtime.errors import InvalidSpec, StoreUnavailable
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Exclude, Seen
 from psych_runtime.runtime.attempt import Attempt
@@ -36,6 +36,8 @@ _log: Final = logging.getLogger("psych_runtime")
 
 _HEARTBEAT_SECONDS: Final = 0.2
 _RISKY_CRASHES: Final = 2  # a Run that crashed so often runs alone of its kind (R-7)
+_MAX_LEFT_ALONE: Final = 256
+_HANDING_OVER_SECONDS: Final = 5.0  # for what is cut to end (R-19), and to be written
 _EXHAUSTED: Final = End("failed", "attempts_exhausted")
 
 
@@ -73,6 +75,9 @@ class Worker:
         self._threads = threads
         self._held: dict[str, Attempt] = {}
         self._claiming: set[str] = set()
+        self._broken: set[str] = set()  # Runs whose last attempt here died of a bug
+        self._postponed: set[str] = set()  # Runs that wait until no risky one is held
+        self._left_alone: dict[str, None] = {}  # Runs that another build must go on with
         self._specs: dict[tuple[str, str], AgentSpec | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -113,6 +118,8 @@ class Worker:
             await asyncio.shield(self._drain())
             raise
         finally:
+            for attempt in list(self._held.values()):
+                self._lose(attempt, "the worker ended")
             supervisor.stop()
             self._loop = None
             await asyncio.shield(finished)
@@ -176,9 +183,18 @@ class Worker:
                 attempt.journal.nudge()
 
     def adopt(self, worker: str, header: RunRow) -> None:
-        """Claim anew a Run of ours that nobody here knows, never under the epoch found."""
-        if worker == self.lease.worker and header.run_id not in self.in_hand():
-            self._begin(self._claim_each([(header, header.crashes)], worker))
+        """Claim anew a Run of ours that nobody here knows, never under the epoch found.
+
+        It counts as a crash when it is unknown because its attempt died of a bug (R-7).
+        """
+        if worker != self.lease.worker or header.run_id in self.in_hand():
+            return
+        crashes = header.crashes + (header.run_id in self._broken)
+        self._broken.discard(header.run_id)
+        if crashes >= self._host.max_attempts:
+            self._begin(self._exhaust(header, crashes, worker))
+        else:
+            self._begin(self._claim_each([(header, crashes)], worker))
 
     # claiming
 
@@ -188,7 +204,7 @@ class Worker:
             claimed = 0
             try:
                 claimed = await self._claim()
-            except (StoreError, Lost) as error:
+            except (StoreUnavailable, Lost) as error:
                 _log.debug("no claims: %s", error)
             if not claimed and not self._host.draining:
                 await self._idle(self._poll_seconds)
@@ -207,7 +223,11 @@ class Worker:
         if free <= 0 or worker is None or not self.lease.fresh():
             return 0
         sent = self.runtime.system.monotonic()
-        exclude = Exclude(tuple(self.in_hand()), self._unrunnable(), SCHEMA_VERSION)
+        risky = any(one.header.crashes >= _RISKY_CRASHES for one in self._held.values())
+        if not risky:
+            self._postponed.clear()
+        not_now = (*self.in_hand(), *self._postponed, *self._left_alone)
+        exclude = Exclude(not_now, self._unrunnable(), SCHEMA_VERSION)
         found = await self.runtime.store.ready(
             free, after_tenant=self._after_tenant, exclude=exclude
         )
@@ -217,7 +237,6 @@ class Worker:
         self._after_tenant = found.headers[-1].tenant
         picked: list[tuple[RunRow, int]] = []
         learned = 0
-        risky = any(one.header.crashes >= _RISKY_CRASHES for one in self._held.values())
         for header in found.headers:
             crashes = header.crashes + (header.state == "running")
             if await self._spec(header) is None:
@@ -228,6 +247,8 @@ class Worker:
                 continue
             if crashes >= _RISKY_CRASHES:
                 if risky:
+                    self._postponed.add(header.run_id)
+                    learned += 1
                     continue
                 risky = True
             picked.append((header, crashes))
@@ -253,7 +274,7 @@ class Worker:
                 self.runtime.store,
                 units,
                 system=self.runtime.system,
-                give_up=lambda: self.lease.worker != worker,
+                give_up=lambda: self.lease.worker != worker or self._host.draining,
             )
             for (header, crashes), answer in zip(picked, found, strict=True):
                 if isinstance(answer, Committed) and self.lease.worker == worker:
@@ -269,6 +290,8 @@ class Worker:
             return  # the supervisor finds it as a stray
         header = header.model_copy(update={"crashes": crashes})
         attempt = Attempt(self._host, header, epoch=header.epoch + 1)
+        deadline = header.deadline_at
+        attempt.overdue = deadline is not None and deadline <= self.lease.store_now()
         self._held[header.run_id] = attempt
         attempt.task = self._spawn(self._execute(attempt, spec))
 
@@ -278,6 +301,12 @@ class Worker:
         finally:
             if self._held.get(attempt.run_id) is attempt:
                 del self._held[attempt.run_id]
+            if attempt.broken:
+                self._broken.add(attempt.run_id)
+            if attempt.left_alone:
+                self._left_alone[attempt.run_id] = None
+                if len(self._left_alone) > _MAX_LEFT_ALONE:
+                    del self._left_alone[next(iter(self._left_alone))]
             self._wake.set()
 
     async def _exhaust(self, header: RunRow, crashes: int, worker: str) -> None:
@@ -320,7 +349,7 @@ class Worker:
     async def _enlist(self) -> None:
         """Get a worker id whose row exists; as long as it takes."""
         delay = FIRST_DELAY_SECONDS
-        while True:
+        while not self._host.draining:
             worker = self.runtime.system.new_id("wrk")
             sent = self.runtime.system.monotonic()
             try:
@@ -330,7 +359,7 @@ class Worker:
                     build=__version__,
                     tools=sorted(self.runtime.registry.identities()),
                 )
-            except StoreError as error:
+            except StoreUnavailable as error:
                 _log.warning("cannot enlist: %s", error)
                 await asyncio.sleep(delay)
                 delay = longer(delay)
@@ -376,9 +405,13 @@ class Worker:
     # ending
 
     async def _drain(self) -> None:
+        """Wait for the attempts to end in order; what cannot be written is not waited for."""
         until = self.runtime.system.monotonic() + self._grace_seconds
         while self._held or self._claiming:
-            if self.runtime.system.monotonic() >= until:
+            now = self.runtime.system.monotonic()
+            if now >= until + _HANDING_OVER_SECONDS + self.lease.seconds:
+                return
+            if now >= until:
                 self._host.grace_over = True
             for attempt in list(self._held.values()):
                 if self._host.grace_over:

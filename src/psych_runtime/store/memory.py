@@ -99,7 +99,9 @@ class MemoryStore:
 
     def twin(self) -> Self:
         """Return another handle of the same rows."""
-        return copy.copy(self)
+        twin = copy.copy(self)
+        twin._shared = self._rows
+        return twin
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
         """Keep a published Spec."""
@@ -142,6 +144,7 @@ class MemoryStore:
 
     async def migrate(self) -> None:
         """Do nothing: there are no tables."""
+        _ = self._rows
 
     async def close(self) -> None:
         """End this handle; the others go on."""

@@ -46,7 +46,7 @@ def open_store(url: str, *, prefix: str = "") -> Store:
 
 
 def _open_sqlite(url: str, prefix: str) -> Store:
-    # SQLAlchemy costs a quarter of a second: it is loaded with the first SQL store
+    # loaded here, because not every Python has sqlite3: a browser's has none
     from psych_runtime.store.sqlite._connect import SqliteOptions
     from psych_runtime.store.sqlite.store import SqliteStore
 

@@ -26,7 +26,7 @@ def resolve_hints(target: object, tool: str) -> Mapping[str, "TypeForm[object]"]
         RegistrationError: a hint names something that is not there.
     """
     try:
-        return typing.get_type_hints(target, include_extras=True)
+        return typing.get_type_hints(target, localns=_type_parameters(target), include_extras=True)
     except Exception as error:  # hints are foreign expressions: anything may be raised
         raise RegistrationError(
             tool=tool,
@@ -36,14 +36,18 @@ def resolve_hints(target: object, tool: str) -> Mapping[str, "TypeForm[object]"]
         ) from error
 
 
+def _type_parameters(target: object) -> dict[str, object]:
+    """Return T of `def f[T]` by name: not every Python finds it from a hint that is text."""
+    return {one.__name__: one for one in getattr(target, "__type_params__", ())}
+
+
 def _to_blame(target: object) -> str | None:
     """Return the first parameter whose hint cannot be resolved alone."""
-    written = getattr(target, "__annotations__", {})
-    type_parameters = getattr(target, "__type_params__", ())
-    for name, hint in written.items():
-        alone = types.SimpleNamespace(__annotations__={name: hint}, __type_params__=type_parameters)
+    names = getattr(target, "__globals__", {})
+    for name, hint in getattr(target, "__annotations__", {}).items():
+        alone = types.SimpleNamespace(__annotations__={name: hint})
         try:
-            typing.get_type_hints(alone, getattr(target, "__globals__", {}))
+            typing.get_type_hints(alone, names, _type_parameters(target))
         except Exception:
             return str(name)
     return None

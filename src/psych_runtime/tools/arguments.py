@@ -65,6 +65,8 @@ def read_arguments(tool: RegisteredTool, text: str) -> Arguments | Malformed:
         value = parse_json(text, what=tool.name, max_bytes=MAX_ARGUMENTS_BYTES)
     except InvalidPayload as error:
         return _malformed(tool, f"not readable as JSON: {error.problem}{_place(error, text)}")
+    except OverflowError:  # an integer beyond what a double holds
+        return _malformed(tool, "not readable as JSON: a number is too large")
     except PayloadTooLarge as error:
         sizes = f"{error.size_bytes} bytes, the bound is {error.bound_bytes}"
         return _malformed(tool, f"too large: {sizes}")

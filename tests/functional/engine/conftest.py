@@ -7,18 +7,27 @@ import pytest
 
 from psych_runtime.ports.store import Store
 from psych_runtime.store.memory import MemoryStore
-from psych_runtime.store.open import open_store
+from psych_runtime.store.sqlite._connect import SqliteOptions
+from psych_runtime.store.sqlite.store import SqliteStore
 from tests.functional.engine.flaky import Flaky
-from tests.functional.engine.harness import Crew
+from tests.functional.engine.harness import Crew, ShiftedSystem
+
+
+@pytest.fixture
+def clock() -> ShiftedSystem:
+    """The store's clock: what it counts as over, a test need not wait for."""
+    return ShiftedSystem()
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: ShiftedSystem
+) -> AsyncIterator[Store]:
     """An empty store, each kind in turn."""
     if request.param == "memory":
-        yield MemoryStore()
+        yield MemoryStore(clock)
         return
-    opened = open_store(f"sqlite:///{tmp_path / 'runs.db'}")
+    opened = SqliteStore(SqliteOptions(path=str(tmp_path / "runs.db")), clock)
     await opened.migrate()
     async with opened:
         yield opened

@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from psych_runtime._system import System
@@ -30,17 +31,16 @@ BOUND_SECONDS = 20.0
 """How long a test waits for what must come; only a broken engine needs it all."""
 
 
-async def eventually[T](
-    condition: Callable[[], T | Awaitable[T]], bound_seconds: float = BOUND_SECONDS
-) -> T:
-    """Return the first true value of `condition`; fail after `bound_seconds`."""
+async def eventually(
+    condition: Callable[[], object], bound_seconds: float = BOUND_SECONDS
+) -> None:
+    """Return once `condition`, which may be async, is true; fail after `bound_seconds`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + bound_seconds
     while True:
         found = condition()
-        value = await found if inspect.isawaitable(found) else found
-        if value:
-            return value
+        if await found if inspect.isawaitable(found) else found:
+            return
         if loop.time() > until:
             raise AssertionError(f"did not come true within {bound_seconds:g} s: {condition}")
         await asyncio.sleep(0.01)
@@ -56,6 +56,10 @@ class ShiftedSystem(System):
     def monotonic(self) -> float:
         """Return the real clock plus the shift."""
         return super().monotonic() + self.shift_seconds
+
+    def now(self) -> datetime:
+        """Return the real time plus the shift."""
+        return super().now() + timedelta(seconds=self.shift_seconds)
 
 
 def agent(*tools: str, name: str = "helper", **limits: Any) -> AgentSpec:
@@ -193,14 +197,12 @@ async def of_type[R: Record](
 async def run_to_end(store: Store, run_id: str, *, tenant: str = ACME.tenant) -> RunRow:
     """Wait until a Run has settled; check that log and header agree; return the header."""
 
-    async def settled() -> RunRow | None:
-        header = await store.header(tenant, run_id)
-        return header if header.state in ("settled", "corrupt") else None
+    async def settled() -> bool:
+        return (await store.header(tenant, run_id)).state == "settled"
 
-    header = await eventually(settled)
-    assert header is not None
+    await eventually(settled)
     await sound(store, run_id, tenant=tenant)
-    return header
+    return await store.header(tenant, run_id)
 
 
 async def sound(store: Store, run_id: str, *, tenant: str = ACME.tenant) -> RunState:

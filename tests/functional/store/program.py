@@ -1,9 +1,17 @@
-"""What other processes do to a SQLite file in tests: `python -m tests.functional.store.program`."""
+"""What other processes do to a SQLite file in tests: `python -m tests.functional.store.program`.
+
+Where a task needs several processes it forks them, so that each test pays for one start.
+"""
 
 import asyncio
+import os
+import signal
 import sqlite3
 import sys
+from collections.abc import Awaitable, Callable
+from typing import TextIO
 
+from psych_runtime.errors import PsychError
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import admit, change, new_id, unit
@@ -13,19 +21,61 @@ TENANT = "acme"
 
 
 def say(text: str) -> None:
-    """Tell the test, at once."""
+    """Tell whoever started this process, at once."""
     print(text, flush=True)
 
 
-async def race(store: Store, run_id: str, count: int) -> None:
-    """Commit `count` records at the head, whoever else does; say how often it was refused."""
-    written = refused = 0
-    while written < count:
-        head = (await store.header(TENANT, run_id)).head
-        answers = await store.commit([unit(change(run_id, head))])
-        written += answers == [Committed()]
-        refused += answers != [Committed()]
-    say(f"{written} {refused}")
+def fork(url: str, run: Callable[[Store], Awaitable[None]]) -> tuple[int, TextIO]:
+    """Run on the store in a child; return its id and what it says."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write_end)
+        return child, os.fdopen(read_end)
+    os.close(read_end)
+    os.dup2(write_end, 1)
+    code = 1
+    try:
+        asyncio.run(_on(url, run))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+async def _on(url: str, run: Callable[[Store], Awaitable[None]]) -> None:
+    async with open_store(url) as store:
+        await run(store)
+
+
+def race(url: str, run_id: str, count: int) -> None:
+    """Let two processes commit `count` records each at the head."""
+
+    async def one(store: Store) -> None:
+        written = refused = 0
+        while written < count:
+            head = (await store.header(TENANT, run_id)).head
+            answers = await store.commit([unit(change(run_id, head))])
+            written += answers == [Committed()]
+            refused += answers != [Committed()]
+        say(f"{written} {refused}")
+
+    children = [fork(url, one) for _ in range(2)]
+    for child, said in children:
+        say(said.readline().strip())
+        os.waitpid(child, 0)
+
+
+def kill(url: str, *lines: int) -> None:
+    """Kill a writer with -9 after it has said so many lines, once for each number."""
+    for count in lines:
+        child, said = fork(url, write_for_ever)
+        names = said.readline().strip()
+        answered = "1"
+        for _ in range(count):
+            answered = said.readline().strip()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        say(f"{names} {answered}")
 
 
 async def write_for_ever(store: Store) -> None:
@@ -44,12 +94,39 @@ async def write_for_ever(store: Store) -> None:
         say(str(head))
 
 
+def migrate(url: str) -> None:
+    """Let two processes migrate at once; say how each ended."""
+    children = [fork(url, lambda store: store.migrate()) for _ in range(2)]
+    for child, _ in children:
+        say(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+
+
 async def append(store: Store, run_id: str) -> None:
     """Commit one record when told to."""
     head = (await store.header(TENANT, run_id)).head
     say("ready")
     await asyncio.to_thread(sys.stdin.readline)
     assert await store.commit([unit(change(run_id, head))]) == [Committed()]
+
+
+def fork_after_opening(url: str) -> None:
+    """Use a store in a child that was opened, and has threads, in the parent."""
+    opened = open_store(url)
+    asyncio.run(_list(opened))
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        asyncio.run(_list(opened))
+    except PsychError as error:
+        say(error.code)
+    finally:
+        os._exit(0)
+
+
+async def _list(store: Store) -> None:
+    await store.list_runs(TENANT)
 
 
 def hold_lock(path: str) -> None:
@@ -61,26 +138,24 @@ def hold_lock(path: str) -> None:
     connection.close()
 
 
-async def main(url: str, task: str, *arguments: str) -> None:
+def main(url: str, task: str, *arguments: str) -> None:
     """Do a task on the store."""
-    async with open_store(url) as store:
-        match task:
-            case "race":
-                await race(store, arguments[0], int(arguments[1]))
-            case "write":
-                await write_for_ever(store)
-            case "append":
-                await append(store, arguments[0])
-            case "migrate":
-                say("ready")
-                await asyncio.to_thread(sys.stdin.readline)
-                await store.migrate()
-            case _:
-                raise ValueError(task)
+    match task:
+        case "race":
+            race(url, arguments[0], int(arguments[1]))
+        case "kill":
+            kill(url, *map(int, arguments))
+        case "migrate":
+            migrate(url)
+        case "fork":
+            fork_after_opening(url)
+        case "append":
+            asyncio.run(_on(url, lambda store: append(store, arguments[0])))
+        case "lock":
+            hold_lock(url.removeprefix("sqlite:///"))
+        case _:
+            raise ValueError(task)
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == "lock":
-        hold_lock(sys.argv[1].removeprefix("sqlite:///"))
-    else:
-        asyncio.run(main(*sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -106,6 +106,6 @@ FIELDS: Final[Mapping[str, Mapping[str, object]]] = {
 """What each record type needs at least."""
 
 
-def draft(log: LogBuilder, kind: str, **fields: object) -> Record:
+def draft(log: LogBuilder, kind: str, /, **fields: object) -> Record:
     """Return a draft of this type for the log, with these fields instead of the usual ones."""
     return log.draft(RECORD_TYPES[kind], **{**FIELDS[kind], **fields})

@@ -11,7 +11,7 @@ from psych_runtime.ports.policy import ToolFacts
 from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
-from tests.unit.tools.tooling import registered
+from tests.unit.tools.tooling import CONTEXT, registered
 
 
 def ping() -> str:
@@ -28,6 +28,15 @@ def pong() -> str:
 def look() -> str:
     """Look."""
     return "seen"
+
+
+class Bell:
+    """A bell."""
+
+    @tool(annotations={"read-only"}, name="ring")
+    def __call__(self) -> str:
+        """Ring."""
+        return "ding"
 
 
 class Desk:
@@ -202,9 +211,11 @@ def test_tool_1_a_bare_mark_means_defaults() -> None:
 
 
 def test_tool_1_marks_are_found_behind_methods_and_partials() -> None:
-    """A bound method and a partial of one."""
+    """A bound method, a partial of one, and an object whose call is marked."""
     assert registered(Desk("pens").open_drawer).risk == "read_only"
     assert registered(functools.partial(Desk("pens").open_drawer)).risk == "read_only"
+    bell = registered(Bell())
+    assert (bell.name, bell.risk, bell.call({}, CONTEXT)) == ("ring", "read_only", "ding")
 
 
 def test_tool_1_options_are_said_once() -> None:

@@ -2,22 +2,21 @@
 
 import dataclasses
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field, JsonValue
 from typing_extensions import Doc
 
-from psych_runtime.errors import RegistrationError
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import ToolRegistry
-from tests.unit.tools.tooling import CONTEXT, arguments, properties, registered
+from tests.unit.tools.tooling import CONTEXT, arguments, hinted, properties, registered
 
 
 class Unit(Enum):
@@ -50,10 +49,6 @@ class Order(BaseModel):
 
 
 type City = Annotated[str, "A city."]
-
-
-class Foreign:
-    """No JSON says what this is."""
 
 
 def schema_of(hint: object) -> JsonValue:
@@ -270,139 +265,6 @@ def test_tool_1_two_classes_of_one_name_stay_apart() -> None:
     assert {name.rpartition("__")[2] for name in definitions} == {"Pair"}
 
 
-def refusal(function: Callable[..., object]) -> RegistrationError:
-    registry = ToolRegistry()
-    with pytest.raises(RegistrationError) as caught:
-        registry.register(function)
-    assert len(registry) == 0
-    return caught.value
-
-
-def hinted[**P, R](function: Callable[P, R], **hints: object) -> Callable[P, R]:
-    """Give a function hints that a type checker would not let stand."""
-    function.__annotations__.update(hints)
-    return function
-
-
-def no_hint(city: str) -> None:
-    """Go.
-
-    Args:
-        city: Where.
-    """
-
-
-del no_hint.__annotations__["city"]
-
-
-def no_description(city: str) -> None:
-    """Go.
-
-    Args:
-        citi: Where.
-    """
-
-
-def no_docstring(city: Annotated[str, "Where."]) -> None:
-    return None
-
-
-def variadic(*cities: Annotated[str, "Where."]) -> None:
-    """Go."""
-
-
-def keywords(**cities: Annotated[str, "Where."]) -> None:
-    """Go."""
-
-
-def positional(city: Annotated[str, "Where."], /) -> None:
-    """Go."""
-
-
-def unresolved(near: Annotated[str, "Where."], city: str) -> None:
-    """Go."""
-
-
-def nested_unresolved(city: str) -> None:
-    """Go."""
-
-
-hinted(unresolved, city="Nowhere")
-hinted(nested_unresolved, city="Annotated[list[Nowhere], 'Where.']")
-
-
-def foreign(thing: Annotated[Foreign, "What."]) -> None:
-    """Go."""
-
-
-def calls_back(thing: Annotated[Callable[[int], str], "What."]) -> None:
-    """Go."""
-
-
-def wrong_default(days: int | None = None) -> None:
-    """Go."""
-
-
-hinted(wrong_default, days=Annotated[int, "How many."])
-
-
-def constrained_default(days: Annotated[int, Field(ge=1, description="How many.")] = 0) -> None:
-    """Go."""
-
-
-def field_as_default(days: int = Field(default=1, description="How many.")) -> None:
-    """Go."""
-
-
-def field_with_default(days: Annotated[int, Field(default=1, description="How many.")]) -> None:
-    """Go."""
-
-
-def accented(größe: Annotated[int, "How large."]) -> None:
-    """Go."""
-
-
-@pytest.mark.parametrize(
-    ("function", "parameter", "words"),
-    [
-        (no_hint, "city", "no type hint"),
-        (no_description, "city", "no description"),
-        (no_description, "city", "did you mean 'citi'?"),
-        (no_docstring, None, "no description"),
-        (variadic, "cities", "name each parameter"),
-        (keywords, "cities", "name each parameter"),
-        (positional, "city", "passed by name"),
-        (unresolved, "city", "name 'Nowhere' is not defined"),
-        (nested_unresolved, "city", "name 'Nowhere' is not defined"),
-        (foreign, "thing", "cannot be told to a model"),
-        (calls_back, "thing", "cannot be told to a model"),
-        (wrong_default, "days", "its default None does not fit its hint; write `| None`"),
-        (constrained_default, "days", "its default 0 does not fit"),
-        (field_as_default, "days", "write Annotated[type, Field(...)] = default"),
-        (field_with_default, "days", "write it as `days: ... = default`"),
-        (accented, "größe", "letters, digits and underscores"),
-    ],
-)
-def test_tool_1_what_a_model_cannot_be_told_is_refused(
-    function: Callable[..., object], parameter: str | None, words: str
-) -> None:
-    """With the parameter's name, at registration."""
-    error = refusal(function)
-    assert error.parameter == parameter
-    assert words in str(error)
-    assert error.tool == function.__name__
-
-
-def numbers() -> Iterator[int]:
-    """Count."""
-    yield 1
-
-
-async def async_numbers() -> AsyncIterator[int]:
-    """Count."""
-    yield 1
-
-
 class Shop:
     """A shop."""
 
@@ -427,31 +289,6 @@ class Waiter:
     async def __call__(self, dish: Annotated[str, "What."]) -> str:
         """Bring a dish."""
         return f"here is {dish}"
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda: 1, "write it as a def"),
-        (numbers, "return a list"),
-        (async_numbers, "return a list"),
-        (functools.partial(numbers), "return a list"),
-        (Shop, "a class is no tool"),
-        (Shop.sell, "register it on an instance"),
-        (print, "no type hint|name each parameter"),
-    ],
-)
-def test_tool_1_what_is_no_function_is_refused(function: Callable[..., object], words: str) -> None:
-    """Each with what to do instead."""
-    with pytest.raises(RegistrationError, match=words):
-        ToolRegistry().register(function, name="it")
-
-
-def test_tool_1_what_cannot_be_called_is_refused() -> None:
-    """A value instead of a function."""
-    three: Any = 3
-    with pytest.raises(RegistrationError, match="cannot be called"):
-        ToolRegistry().register(three, name="three")
 
 
 def test_tool_1_methods_partials_and_callables_are_tools() -> None:
@@ -515,4 +352,7 @@ def test_tool_1_a_generic_function_is_described_by_its_bound() -> None:
         """Take it."""
         return value
 
-    assert properties(registered(take)) == {"value": {"type": "integer", "description": "What."}}
+    described = {"value": {"type": "integer", "description": "What."}}
+    assert properties(registered(take)) == described
+    hinted(take, value="Annotated[T, 'What.']")
+    assert properties(registered(take)) == described

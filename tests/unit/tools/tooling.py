@@ -1,10 +1,12 @@
-"""What the tests of tools share: one registered tool, and a call's context."""
+"""What the tests of tools share: registered tools, a call's context, one execution."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
 
 from pydantic import JsonValue
 
 from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
+from psych_runtime.tools.code import CodeExecutor, Executed
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
 from psych_schema.common import Scope
@@ -18,6 +20,8 @@ CONTEXT = ToolContext(
     epoch=3,
 )
 
+NOTHING = Arguments({}, "{}", {})
+
 
 def registered[**P, R](fn: Callable[P, R], *, timeout_seconds: float = 300.0) -> RegisteredTool:
     """Register a function alone and return the tool."""
@@ -25,6 +29,12 @@ def registered[**P, R](fn: Callable[P, R], *, timeout_seconds: float = 300.0) ->
     registry.register(fn, timeout_seconds=timeout_seconds)
     (tool,) = registry
     return tool
+
+
+def hinted[**P, R](function: Callable[P, R], **hints: object) -> Callable[P, R]:
+    """Give a function hints that a type checker would not let stand."""
+    function.__annotations__.update(hints)
+    return function
 
 
 def properties(tool: RegisteredTool) -> dict[str, JsonValue]:
@@ -46,3 +56,39 @@ def problem(tool: RegisteredTool, text: str) -> str:
     found = read_arguments(tool, text)
     assert isinstance(found, Malformed), found
     return found.message
+
+
+def sync_tool(body: Callable[[], object], timeout_seconds: float = 60.0) -> RegisteredTool:
+    """Register a sync tool without parameters that does `body`."""
+
+    def probe() -> object:
+        """Probe."""
+        return body()
+
+    return registered(probe, timeout_seconds=timeout_seconds)
+
+
+def async_tool(
+    body: Callable[[], Awaitable[object]], timeout_seconds: float = 60.0
+) -> RegisteredTool:
+    """Register an async tool without parameters that awaits `body`."""
+
+    async def probe() -> object:
+        """Probe."""
+        return await body()
+
+    return registered(probe, timeout_seconds=timeout_seconds)
+
+
+def both(body: Callable[[], object]) -> list[RegisteredTool]:
+    """Register `body` as a sync and as an async tool."""
+
+    async def awaited() -> object:
+        return body()
+
+    return [sync_tool(body), async_tool(awaited)]
+
+
+async def run(tool: RegisteredTool, pool: Executor | None) -> Executed:
+    """Run `tool` once."""
+    return await CodeExecutor(pool).execute(tool, NOTHING, CONTEXT)

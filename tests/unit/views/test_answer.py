@@ -1,6 +1,7 @@
 """answer_view: the text so far, and the next step."""
 
 import pytest
+
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import answer_view
 from psych_schema.model import ReasoningPart, TextPart

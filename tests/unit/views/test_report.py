@@ -1,6 +1,7 @@
 """report_view: attempts, calls, totals and notes, all of them from the log."""
 
 import pytest
+
 from psych_runtime.testing.counting import CountingSystem
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import report_view
@@ -156,8 +157,9 @@ def test_tok_2_parts_that_are_unknown_for_different_reasons_say_so() -> None:
     found = view(log)
 
     assert found.totals.cost == Cost(source="missing", reason="several_reasons")
-    assert "The cost is unknown: 2 of 2 model calls had none (1 no_price, 1 unknown_cache_rate)." in (
-        found.notes
+    assert (
+        "The cost is unknown: 2 of 2 model calls had none (1 no_price, 1 unknown_cache_rate)."
+        in (found.notes)
     )
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from psych_runtime.errors import CorruptLog
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import status_view
@@ -182,7 +183,10 @@ def test_sus_5_status_lists_open_waits_with_what_they_ask() -> None:
     after = view(log)
 
     assert before.lifecycle == "waiting"
-    assert [(w.wait_id, w.kind) for w in before.pending_waits] == [(one, "question"), (two, "event")]
+    assert [(w.wait_id, w.kind) for w in before.pending_waits] == [
+        (one, "question"),
+        (two, "event"),
+    ]
     assert before.pending_waits[0].ask == {"question": "which?"}
     assert [w.wait_id for w in after.pending_waits] == [two]
 

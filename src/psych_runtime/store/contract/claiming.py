@@ -78,7 +78,7 @@ async def a_claimed_run_is_no_longer_claimable(harness: Harness) -> None:
         same(await _ready(store), {run_id}, "claimable Runs after it was woken")
 
 
-@check("R-15", methods=("ready", "enlist"))
+@check("R-15", methods=("ready",))
 async def a_tenants_runs_come_by_priority_then_time(harness: Harness) -> None:
     """Higher first, then wake_at, a Run without one by created_at; orphans among them."""
     async with harness.open() as store:

@@ -111,7 +111,7 @@ async def an_outside_writer_needs_no_fence(harness: Harness) -> None:
         same(answers, [SeqConflict(run_id), Committed()], "answers to outside writers")
 
 
-@check("R-1", methods=("commit", "read", "header"))
+@check("R-1", methods=("commit", "read"))
 async def a_head_that_is_ahead_is_a_conflict(harness: Harness) -> None:
     """No log gets a gap: a unit behind the end and one beyond it are both refused."""
     async with harness.open() as store:

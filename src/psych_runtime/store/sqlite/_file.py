@@ -36,7 +36,7 @@ class SqliteFile:
         self.reader = Reader(self.options, self._check, Watch(self.notices, self.texts).look)
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        check(connection, self.texts, self.options.path)
+        check(connection, self.texts, self.options.prefix, self.options.path)
 
     def put(self, work: Work, *, writes: bool) -> None:
         """Hand work to one of the threads."""

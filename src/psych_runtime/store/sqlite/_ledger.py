@@ -4,7 +4,14 @@ import sqlite3
 from datetime import datetime
 from typing import Final
 
-from psych_runtime.store.migrations import Applied, check_current, missing, shipped, statements
+from psych_runtime.store.migrations import (
+    LEDGER,
+    Applied,
+    check_current,
+    missing,
+    shipped,
+    statements,
+)
 from psych_runtime.store.sqlite._texts import Texts
 from psych_schema.base import format_instant
 
@@ -19,20 +26,20 @@ _TABLE: Final = """CREATE TABLE IF NOT EXISTS "{name}" (
 _KNOWN: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
-def _applied(connection: sqlite3.Connection, texts: Texts) -> list[Applied] | None:
-    if connection.execute(_KNOWN, (texts.ledger_name,)).fetchone() == (0,):
+def _applied(connection: sqlite3.Connection, texts: Texts, prefix: str) -> list[Applied] | None:
+    if connection.execute(_KNOWN, (prefix + LEDGER,)).fetchone() == (0,):
         return None
     return [Applied(*row) for row in connection.execute(texts.read_ledger).fetchall()]
 
 
-def check(connection: sqlite3.Connection, texts: Texts, path: str) -> None:
+def check(connection: sqlite3.Connection, texts: Texts, prefix: str, path: str) -> None:
     """Refuse tables that are not this build's. SchemaMissing, UnsupportedStore."""
-    check_current(shipped("sqlite"), _applied(connection, texts), path)
+    check_current(shipped("sqlite"), _applied(connection, texts, prefix), path)
 
 
-def is_current(connection: sqlite3.Connection, texts: Texts, path: str) -> bool:
+def is_current(connection: sqlite3.Connection, texts: Texts, prefix: str, path: str) -> bool:
     """Tell whether nothing is left to apply. UnsupportedStore."""
-    applied = _applied(connection, texts)
+    applied = _applied(connection, texts, prefix)
     return applied is not None and not missing(shipped("sqlite"), applied, path)
 
 
@@ -40,9 +47,9 @@ def migrate(
     connection: sqlite3.Connection, texts: Texts, prefix: str, path: str, now: datetime
 ) -> None:
     """Apply what is missing, inside the caller's transaction. UnsupportedStore."""
-    left = missing(shipped("sqlite"), _applied(connection, texts) or (), path)
+    left = missing(shipped("sqlite"), _applied(connection, texts, prefix) or (), path)
     if left:
-        connection.execute(_TABLE.format(name=texts.ledger_name))
+        connection.execute(_TABLE.format(name=prefix + LEDGER))
     for migration in left:
         for statement in statements(migration.text, prefix):
             connection.execute(statement)

@@ -217,14 +217,13 @@ class SqliteStore:
     async def migrate(self) -> None:
         """Bring the tables to this build's schema (ST-4); takes the lock only if one is missing."""
         file = self._file
-        texts, path = file.texts, file.options.path
-        looks = Job(lambda c: _ledger.is_current(c, texts, path), needs_schema=False)
+        texts, prefix, path = file.texts, file.options.prefix, file.options.path
+        looks = Job(lambda c: _ledger.is_current(c, texts, prefix, path), needs_schema=False)
         if await self._ask(looks, writes=False):
             return
 
         def run(connection: sqlite3.Connection) -> None:
-            prefix, now = file.options.prefix, file.system.now()
-            _ledger.migrate(connection, texts, prefix, path, now)
+            _ledger.migrate(connection, texts, prefix, path, file.system.now())
 
         job = Job(run, needs_schema=False)
         file.put(job, writes=True)

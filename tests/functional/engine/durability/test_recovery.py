@@ -2,13 +2,11 @@
 
 import asyncio
 
+from psych_runtime.ports.policy import Decision
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.takeover import Claim, claim_unit
-from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
-from psych_runtime._system import System
 from psych_schema.record import (
     AttemptStarted,
     ModelFailed,
@@ -16,13 +14,12 @@ from psych_schema.record import (
     ToolCompleted,
     ToolStarted,
 )
+from tests.functional.engine.durability.crashes import Bench, die, hold_as_dead
 from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import (
-    ACME,
     Crew,
     admit,
     agent,
-    declare_dead,
     eventually,
     kinds_of,
     of_type,
@@ -31,62 +28,6 @@ from tests.functional.engine.harness import (
     runtime,
     texts_of,
 )
-
-
-async def die(flaky: Flaky, store: Store, worker: Worker) -> None:
-    """Cut a worker off and have the store call it dead."""
-    dead = worker.lease.worker
-    assert dead is not None
-    flaky.faults.away = True
-    await declare_dead(store, dead)
-
-
-class Bench:
-    """Tools whose executions are counted; each holds in the first worker only."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.keys: list[str] = []
-        self.hold = True
-        self.release = asyncio.Event()
-
-    async def _work(self, name: str, context: ToolContext) -> str:
-        self.ran.append(name)
-        self.keys.append(context.idempotency_key)
-        if self.hold:
-            await self.release.wait()
-        return f"{name} is done"
-
-    def unsafe(self) -> object:
-        """Return a tool that must not run twice."""
-
-        @tool(name="charge")
-        async def charge(context: ToolContext) -> str:
-            """Charge the card."""
-            return await self._work("charge", context)
-
-        return charge
-
-    def safe(self) -> object:
-        """Return a tool that may run again."""
-
-        @tool(name="put", safe_to_retry=True)
-        async def put(context: ToolContext) -> str:
-            """Put the document."""
-            return await self._work("put", context)
-
-        return put
-
-    def quick(self) -> object:
-        """Return a tool that ends at once."""
-
-        @tool(name="lookup")
-        async def lookup(context: ToolContext) -> str:
-            """Look something up."""
-            self.ran.append("lookup")
-            return "found"
-
-        return lookup
 
 
 async def test_run_1_open_unsafe_call_is_unknown_and_not_run_again(
@@ -210,16 +151,6 @@ async def test_run_1_open_model_call_is_made_again_in_its_turn(
     assert await of_type(store, run, ModelFailed) == []
 
 
-async def hold_as_dead(store: Store, run_id: str, *, times: int) -> None:
-    """Let `times` workers that never had a row claim a Run and vanish."""
-    system = System()
-    for _ in range(times):
-        header = await store.header(ACME.tenant, run_id)
-        crashes = header.crashes + (header.state == "running")
-        claim = Claim.of(header, worker=system.new_id("wrk"), crashes=crashes)
-        await store.commit([claim_unit(header, claim, system=system)])
-
-
 async def test_run_3_run_that_kills_its_workers_fails(store: Store, crew: Crew) -> None:
     """After max_attempts deaths the taker settles it and does not try it again."""
     model = FakeModel().turn(text="never")
@@ -253,7 +184,7 @@ async def test_run_3_attempt_that_ends_with_a_bug_counts(store: Store, crew: Cre
     """A policy that raises ends the attempt with reason error; at the limit the Run fails."""
 
     class Broken:
-        async def decide_tool(self, *_: object) -> object:
+        async def decide_tool(self, *_: object) -> Decision:
             raise RuntimeError("no rules today")
 
     @tool
@@ -262,7 +193,7 @@ async def test_run_3_attempt_that_ends_with_a_bug_counts(store: Store, crew: Cre
         return "charged"
 
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="never")
-    broken = runtime(store, model, charge, policy=Broken())  # type: ignore[arg-type]
+    broken = runtime(store, model, charge, policy=Broken())
     run = await admit(store, agent("charge"))
     await crew.start(broken, max_attempts=2)
     await run_to_end(store, run)

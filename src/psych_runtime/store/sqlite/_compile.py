@@ -1,0 +1,85 @@
+"""Compiles the statements for SQLite into statements.sql, which is what runs.
+
+Loading SQLAlchemy costs a second that a process which only runs the text need not pay. After a
+change of a statement or a table: `python -m psych_runtime.store.sqlite._compile`. A test compares.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import ClauseElement
+from sqlalchemy.dialects.sqlite import dialect
+
+from psych_runtime.store.sql_claims import ClaimStatements
+from psych_runtime.store.sql_ledger import LedgerStatements
+from psych_runtime.store.sql_log import LogStatements
+from psych_runtime.store.sql_workers import WorkerStatements
+from psych_runtime.store.sqlite._texts import PREFIX, STATEMENTS
+
+__all__ = ["rendered", "statements"]
+
+_DIALECT: Final = dialect(paramstyle="named")
+_BANNER: Final = "-- Compiled by `python -m psych_runtime.store.sqlite._compile`. Do not edit."
+
+
+def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
+    """Return every statement by its name."""
+    log, claims = LogStatements(prefix), ClaimStatements(prefix)
+    workers, ledger = WorkerStatements(prefix), LedgerStatements(prefix)
+    return {
+        "judge_run": log.judge_run(),
+        "judge_change": log.judge_change(),
+        "advance_head": log.advance_head(),
+        "edit_open": log.edit_open(),
+        "change_header": log.change_header(),
+        "insert_run": log.insert_row("run"),
+        "insert_record": log.insert_row("record"),
+        "insert_thread": log.insert_row("thread"),
+        "insert_key": log.insert_row("key"),
+        "insert_version": log.insert_row("version"),
+        "insert_document": log.insert_row("document"),
+        "insert_worker": log.insert_row("worker"),
+        "read_header": log.read_header(),
+        "read_head": log.read_head(),
+        "read_log": log.read_log(),
+        "read_tail": log.read_tail(),
+        "read_place": log.read_place(),
+        "read_key": log.read_key(),
+        "list_runs": log.list_runs(),
+        "read_version": log.read_version(),
+        "read_document": log.read_document(),
+        "next_ready_tenant": claims.next_ready_tenant(),
+        "next_due_tenant": claims.next_due_tenant(),
+        "next_ready_priority": claims.next_priority("ready"),
+        "next_suspended_priority": claims.next_priority("suspended"),
+        "find_ready": claims.find_ready(),
+        "find_ready_due": claims.find_due("ready"),
+        "find_suspended_due": claims.find_due("suspended"),
+        "next_held_worker": claims.next_held_worker(),
+        "find_held": claims.find_held(),
+        "find_late": claims.find_late(),
+        "find_aborted": claims.find_aborted(),
+        "read_worker": workers.read_worker(),
+        "live_workers": workers.live_workers(),
+        "worker_rows": workers.worker_rows(),
+        "renew_worker": workers.renew_worker(),
+        "see_run": workers.see_run(),
+        "lapsed_workers": workers.lapsed_workers(),
+        "bury_worker": workers.bury_worker(),
+        "sweep_workers": workers.sweep_workers(),
+        "read_ledger": ledger.read_ledger(),
+        "insert_migration": ledger.insert_migration(),
+    }
+
+
+def rendered() -> str:
+    """Return the text of the file."""
+    blocks = [_BANNER]
+    for name, statement in statements().items():
+        lines = str(statement.compile(dialect=_DIALECT)).splitlines()
+        blocks.append("\n".join([f"-- {name}", *[line.strip() for line in lines]]))
+    return "\n\n".join(blocks) + "\n"
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / STATEMENTS).write_text(rendered(), "utf-8")

@@ -1,0 +1,58 @@
+"""The command line as a whole: exit codes, help, no traceback (CLI-1)."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+from tests.functional.cli.runner import psych, run_python
+
+
+def test_cli_1_the_command_is_installed() -> None:
+    """`psych` is the entry point of the package, and `python -m psych_runtime.cli` the same."""
+    (command,) = entry_points(group="console_scripts", name="psych")
+    assert command.value == "psych_runtime.cli:main"
+    script = Path(sys.executable).with_name("psych")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"psych {version('psych-runtime')}\n"
+    assert psych("--version").out == done.stdout
+
+
+def test_cli_1_help_names_every_command_and_the_exit_codes() -> None:
+    """Without colours when nobody looks."""
+    ran = psych("--help")
+    assert ran.code == 0
+    for word in ("new", "validate", "schema", "hash", "0 all is well", "2 wrong usage"):
+        assert word in " ".join(ran.out.split())
+    assert "\x1b" not in ran.out
+    assert psych("validate", "--help").code == 0
+
+
+def test_cli_1_wrong_usage_is_2() -> None:
+    """An unknown command, an unknown option, a missing argument."""
+    for arguments in (["nonsense"], ["validate"], ["hash", "--nonsense"], ["hash"], ["new"]):
+        ran = psych(*arguments)
+        assert ran.code == 2
+        assert ran.out == ""
+        assert "Usage" in ran.err
+
+
+def test_cli_1_errors_are_text_with_a_code(tmp_path: Path) -> None:
+    """Never a traceback; on standard error."""
+    ran = psych("hash", tmp_path / "missing.yaml")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert ran.err == (
+        f"error: {tmp_path}/missing.yaml: cannot be read: no such file or directory\n"
+        "code: invalid_spec\n"
+    )
+
+
+def test_ref_1_checking_a_spec_loads_neither_worker_nor_clients() -> None:
+    """The command line reads and checks; it never executes a Run."""
+    code = (
+        "import sys, psych_runtime.cli\n"
+        "heavy = ('psych_runtime.runtime.worker', 'httpx2', 'sqlalchemy', 'jsonschema')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    assert run_python("-c", code).out == "[]\n"

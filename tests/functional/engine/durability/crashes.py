@@ -1,0 +1,81 @@
+"""Deaths of workers, and tools whose executions are counted."""
+
+import asyncio
+from collections.abc import Callable
+
+from psych_runtime._system import System
+from psych_runtime.ports.store import Store
+from psych_runtime.runtime.takeover import Claim, claim_unit
+from psych_runtime.runtime.worker import Worker
+from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.decorator import tool
+from tests.functional.engine.flaky import Flaky
+from tests.functional.engine.harness import ACME, declare_dead
+
+type Tool = Callable[..., object]
+
+
+async def hold_as_dead(store: Store, run_id: str, *, times: int) -> None:
+    """Let `times` workers that never had a row claim a Run and vanish."""
+    system = System()
+    for _ in range(times):
+        header = await store.header(ACME.tenant, run_id)
+        crashes = header.crashes + (header.state == "running")
+        claim = Claim.of(header, worker=system.new_id("wrk"), crashes=crashes)
+        await store.commit([claim_unit(header, claim, system=system)])
+
+
+async def die(flaky: Flaky, store: Store, worker: Worker) -> None:
+    """Cut a worker off and have the store call it dead."""
+    dead = worker.lease.worker
+    assert dead is not None
+    flaky.faults.away = True
+    await declare_dead(store, dead)
+
+
+class Bench:
+    """Tools whose executions are counted; each holds in the first worker only."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.keys: list[str] = []
+        self.hold = True
+        self.release = asyncio.Event()
+
+    async def _work(self, name: str, context: ToolContext) -> str:
+        self.ran.append(name)
+        self.keys.append(context.idempotency_key)
+        if self.hold:
+            await self.release.wait()
+        return f"{name} is done"
+
+    def unsafe(self) -> Tool:
+        """Return a tool that must not run twice."""
+
+        @tool(name="charge")
+        async def charge(context: ToolContext) -> str:
+            """Charge the card."""
+            return await self._work("charge", context)
+
+        return charge
+
+    def safe(self) -> Tool:
+        """Return a tool that may run again."""
+
+        @tool(name="put", safe_to_retry=True)
+        async def put(context: ToolContext) -> str:
+            """Put the document."""
+            return await self._work("put", context)
+
+        return put
+
+    def quick(self) -> Tool:
+        """Return a tool that ends at once."""
+
+        @tool(name="lookup")
+        async def lookup(context: ToolContext) -> str:
+            """Look something up."""
+            self.ran.append("lookup")
+            return "found"
+
+        return lookup

@@ -1,0 +1,97 @@
+"""Migrations give exactly the generated tables, on a real database (ST-4)."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, MetaData, create_engine
+from sqlalchemy.pool import NullPool
+
+from psych_runtime.store.migrations import LEDGER, shipped
+from psych_runtime.store.open import open_store
+from psych_schema.tables import metadata
+from tests.functional.store.processes import url_of
+
+
+def _engine(path: Path) -> Engine:
+    return create_engine(f"sqlite:///{path}", poolclass=NullPool)
+
+
+def _tables(prefix: str) -> MetaData:
+    """Return the generated tables with the indexes that SQLite has."""
+    tables = metadata(prefix)
+    for table in tables.tables.values():
+        for index in tuple(table.indexes):
+            if "sqlite" not in index.info.get("dialects", ("sqlite",)):
+                table.indexes.discard(index)
+    return tables
+
+
+def _definitions(path: Path, prefix: str) -> dict[str, str]:
+    connection = sqlite3.connect(path)
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    names: dict[str, str] = dict(found.fetchall())
+    connection.close()
+    names.pop(prefix + LEDGER, None)
+    return {name: " ".join(sql.replace('"', "").split()) for name, sql in names.items()}
+
+
+@pytest.mark.parametrize("prefix", ["", "psych_"])
+async def test_st_4_migrated_tables_are_the_generated_ones(tmp_path: Path, prefix: str) -> None:
+    """Tables, columns, keys and indexes by alembic; checks and STRICT by their text."""
+    migrated, created = tmp_path / "migrated.db", tmp_path / "created.db"
+    async with open_store(url_of(migrated), prefix=prefix) as store:
+        await store.migrate()
+    tables = _tables(prefix)
+    engine = _engine(migrated)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "compare_type": True,
+                "include_name": lambda name, kind, parents: name != prefix + LEDGER,
+            },
+        )
+        assert compare_metadata(context, tables) == []
+    tables.create_all(_engine(created))
+    found = _definitions(migrated, prefix)
+    assert found == _definitions(created, prefix)
+    checked = {name for name, sql in found.items() if "CHECK" in sql}
+    assert checked == {f"{prefix}run", f"{prefix}document"}
+    assert all("STRICT" in sql for sql in found.values() if sql.startswith("CREATE TABLE"))
+
+
+async def test_st_4_the_ledger_says_what_was_applied(tmp_path: Path) -> None:
+    """Number, name, hash and when; a second migrate adds nothing."""
+    path = tmp_path / "runs.db"
+    async with open_store(url_of(path)) as store:
+        await store.migrate()
+        await store.migrate()
+    connection = sqlite3.connect(path)
+    rows = connection.execute(f"SELECT * FROM {LEDGER}").fetchall()
+    connection.close()
+    (migration,) = shipped("sqlite")
+    assert [row[:3] for row in rows] == [(1, "initial", migration.sha256)]
+    assert len(rows[0][3]) == 27
+
+
+async def test_st_4_opening_creates_no_table(tmp_path: Path) -> None:
+    """Nothing migrates by itself."""
+    path = tmp_path / "runs.db"
+    async with open_store(url_of(path)):
+        pass
+    assert path.exists()
+    assert _definitions(path, "") == {}
+
+
+async def test_st_4_two_prefixes_share_a_file(tmp_path: Path) -> None:
+    """Each has its own ledger and its own Runs."""
+    url = url_of(tmp_path / "runs.db")
+    async with open_store(url) as one, open_store(url, prefix="b_") as two:
+        await one.migrate()
+        await two.migrate()
+        await one.put_version("acme", "a" * 64, "{}")
+        assert await two.version("acme", "a" * 64) is None
+    assert {LEDGER, f"b_{LEDGER}"} <= _definitions(tmp_path / "runs.db", "none").keys()

@@ -1,0 +1,102 @@
+"""A JSON Schema inside a document is one, and stands alone (PUB-1)."""
+
+import pytest
+from pydantic import JsonValue
+
+from psych_runtime.core.json_schema import check_json_schema
+from psych_runtime.errors import PayloadTooLarge
+
+AT = "/tools/0/parameters"
+TYPES = "must be one of array, boolean, integer, null, number, object, string, or a list of them"
+NOWHERE = "must lead to a place in this schema, as #/$defs/Name does"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        {},
+        {"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]},
+        {"$defs": {"A": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/A"}}},
+        {"$defs": {"a/b c": {}}, "$ref": "#/$defs/a~1b%20c"},
+        {"$defs": {"A": {"$anchor": "here"}}, "$ref": "#here"},
+        {"anyOf": [{"type": "string"}, {"$ref": "#/anyOf/0"}]},
+        {"properties": {"a": {"$ref": "#"}}},
+        {"const": {"$ref": "nowhere", "type": 3}, "default": {"pattern": "("}},
+        {"enum": [{"$ref": "nowhere"}], "examples": [{"type": "nothing"}]},
+        {"type": "string", "pattern": "^[a-z]+$", "x-ours": 3, "format": "date"},
+    ],
+)
+def test_pub_1_a_schema_that_stands_alone_passes(schema: JsonValue) -> None:
+    """References within the document, and values that only look like schemas."""
+    assert check_json_schema(schema, AT) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "message", "suggestion"),
+    [
+        ({"type": "strng"}, "/type", TYPES, "string"),
+        ({"type": ["object", "foo"]}, "/type", TYPES, None),
+        (3, "", "must be a mapping or true or false, not a number", None),
+        ({"properties": [1]}, "/properties", "must be a mapping, not a list", None),
+        ({"required": "a"}, "/required", "must be a list, not a text", None),
+        ({"required": ["a", "a"]}, "/required", "holds one thing twice", None),
+        ({"minLength": -1}, "/minLength", "must be at least 0", None),
+        ({"multipleOf": 0}, "/multipleOf", "must be more than 0", None),
+        ({"anyOf": []}, "/anyOf", "must not be empty", None),
+        ({"items": [1]}, "/items", "must be a mapping or true or false, not a list", None),
+        ({"properties": {"a": {"type": 5}}}, "/properties/a/type", TYPES, None),
+        ({"$ref": "#/$defs/A"}, "/$ref", NOWHERE, None),
+        ({"$ref": "https://example.com/a.json"}, "/$ref", NOWHERE, None),
+        ({"$ref": "other.json#/a"}, "/$ref", NOWHERE, None),
+        ({"$ref": "#nowhere"}, "/$ref", NOWHERE, None),
+        ({"items": {"not": {"$dynamicRef": "#x"}}}, "/items/not/$dynamicRef", NOWHERE, None),
+        (
+            {"pattern": "("},
+            "/pattern",
+            "is no regular expression: missing ), unterminated subpattern at position 0",
+            None,
+        ),
+        (
+            {"patternProperties": {"[": True}},
+            "/patternProperties/[",
+            "is no regular expression: unterminated character set at position 0",
+            None,
+        ),
+    ],
+)
+def test_pub_1_an_invalid_schema_is_refused(
+    schema: JsonValue, pointer: str, message: str, suggestion: str | None
+) -> None:
+    """Once for each place, in our words; nothing is fetched."""
+    found = check_json_schema(schema, AT)
+    assert [(i.pointer, i.message, i.suggestion) for i in found] == [
+        (AT + pointer, message, suggestion)
+    ]
+    assert found[0].code == "invalid_json_schema"
+
+
+def test_pub_1_everything_wrong_with_a_schema_is_told() -> None:
+    """Also what is no JSON at all."""
+    schema = {"type": "strng", "properties": {"a": {"minimum": "x"}, "b": {"$ref": "#/c"}}}
+    assert sorted(i.pointer for i in check_json_schema(schema, "")) == [
+        "/properties/a/minimum",
+        "/properties/b/$ref",
+        "/type",
+    ]
+    assert [(i.code, i.pointer) for i in check_json_schema({"default": len}, AT)] == [
+        ("foreign_object", f"{AT}/default")
+    ]
+
+
+def test_sec_3_schemas_are_bounded() -> None:
+    """In depth and size."""
+    nested: dict[str, object] = {}
+    for _ in range(62):
+        nested = {"items": nested}
+    assert check_json_schema(nested, "") == []
+    for _ in range(10):
+        nested = {"items": nested}
+    assert [issue.code for issue in check_json_schema(nested, "")] == ["too_deep"]
+    with pytest.raises(PayloadTooLarge):
+        check_json_schema({"description": "x" * 2_000_000}, "")

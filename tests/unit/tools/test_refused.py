@@ -1,0 +1,187 @@
+"""What cannot be a tool is refused at registration, with the parameter's name (TOOL-1)."""
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from psych_runtime.errors import RegistrationError
+from psych_runtime.tools.registry import ToolRegistry
+from tests.unit.tools.tooling import hinted
+
+
+class Foreign:
+    """No JSON says what this is."""
+
+
+def refusal(function: Callable[..., object]) -> RegistrationError:
+    registry = ToolRegistry()
+    with pytest.raises(RegistrationError) as caught:
+        registry.register(function)
+    assert len(registry) == 0
+    return caught.value
+
+
+def no_hint(city: str) -> None:
+    """Go.
+
+    Args:
+        city: Where.
+    """
+
+
+del no_hint.__annotations__["city"]
+
+
+def no_description(city: str) -> None:
+    """Go.
+
+    Args:
+        citi: Where.
+    """
+
+
+def no_docstring(city: Annotated[str, "Where."]) -> None:
+    return None
+
+
+def variadic(*cities: Annotated[str, "Where."]) -> None:
+    """Go."""
+
+
+def keywords(**cities: Annotated[str, "Where."]) -> None:
+    """Go."""
+
+
+def positional(city: Annotated[str, "Where."], /) -> None:
+    """Go."""
+
+
+def unresolved(near: Annotated[str, "Where."], city: str) -> None:
+    """Go."""
+
+
+def nested_unresolved(city: str) -> None:
+    """Go."""
+
+
+hinted(unresolved, city="Nowhere")
+hinted(nested_unresolved, city="Annotated[list[Nowhere], 'Where.']")
+
+
+def foreign(thing: Annotated[Foreign, "What."]) -> None:
+    """Go."""
+
+
+def calls_back(thing: Annotated[Callable[[int], str], "What."]) -> None:
+    """Go."""
+
+
+def wrong_default(days: int | None = None) -> None:
+    """Go."""
+
+
+hinted(wrong_default, days=Annotated[int, "How many."])
+
+
+def constrained_default(days: Annotated[int, Field(ge=1, description="How many.")] = 0) -> None:
+    """Go."""
+
+
+def field_as_default(days: int = Field(default=1, description="How many.")) -> None:
+    """Go."""
+
+
+def field_with_default(days: Annotated[int, Field(default=1, description="How many.")]) -> None:
+    """Go."""
+
+
+def accented(größe: Annotated[int, "How large."]) -> None:
+    """Go."""
+
+
+@pytest.mark.parametrize(
+    ("function", "parameter", "words"),
+    [
+        (no_hint, "city", "no type hint"),
+        (no_description, "city", "no description"),
+        (no_description, "city", "did you mean 'citi'?"),
+        (no_docstring, None, "no description"),
+        (variadic, "cities", "name each parameter"),
+        (keywords, "cities", "name each parameter"),
+        (positional, "city", "passed by name"),
+        (unresolved, "city", "name 'Nowhere' is not defined"),
+        (nested_unresolved, "city", "name 'Nowhere' is not defined"),
+        (foreign, "thing", "cannot be told to a model"),
+        (calls_back, "thing", "cannot be told to a model"),
+        (wrong_default, "days", "its default None does not fit its hint; write `| None`"),
+        (constrained_default, "days", "its default 0 does not fit"),
+        (field_as_default, "days", "write Annotated[type, Field(...)] = default"),
+        (field_with_default, "days", "write it as `days: ... = default`"),
+        (accented, "größe", "letters, digits and underscores"),
+    ],
+)
+def test_tool_1_what_a_model_cannot_be_told_is_refused(
+    function: Callable[..., object], parameter: str | None, words: str
+) -> None:
+    """With the parameter's name, at registration."""
+    error = refusal(function)
+    assert error.parameter == parameter
+    assert words in str(error)
+    assert error.tool == function.__name__
+
+
+class Shop:
+    """A shop."""
+
+    def sell(self, item: Annotated[str, "What."]) -> str:
+        """Sell it."""
+        return f"sold {item}"
+
+
+def numbers() -> Iterator[int]:
+    """Count."""
+    yield 1
+
+
+async def async_numbers() -> AsyncIterator[int]:
+    """Count."""
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda: 1, "write it as a def"),
+        (numbers, "return a list"),
+        (async_numbers, "return a list"),
+        (functools.partial(numbers), "return a list"),
+        (Shop, "a class is no tool"),
+        (Shop.sell, "register it on an instance"),
+        (print, "no type hint|name each parameter"),
+    ],
+)
+def test_tool_1_what_is_no_function_is_refused(function: Callable[..., object], words: str) -> None:
+    """Each with what to do instead."""
+    with pytest.raises(RegistrationError, match=words):
+        ToolRegistry().register(function, name="it")
+
+
+def test_tool_1_what_cannot_be_called_is_refused() -> None:
+    """A value instead of a function."""
+    three: Any = 3
+    with pytest.raises(RegistrationError, match="cannot be called"):
+        ToolRegistry().register(three, name="three")
+
+
+def test_tool_1_a_type_parameter_is_not_blamed_for_another_hint() -> None:
+    """The one that cannot be resolved is named."""
+
+    def take[T: int](value: T, other: int) -> T:
+        """Take it."""
+        return value
+
+    error = refusal(hinted(take, value="Annotated[T, 'What.']", other="Nowhere"))
+    assert error.parameter == "other"
