@@ -15,7 +15,17 @@ import tempfile
 from pathlib import Path
 
 import psych_runtime
-from psych_runtime import ModelClient, OpenAIClient, Runtime, Scope, Store, ToolContext, Worker
+from psych_runtime import (
+    Cost,
+    ModelClient,
+    OpenAIClient,
+    Runtime,
+    Scope,
+    Store,
+    ToolContext,
+    Usage,
+    Worker,
+)
 from psych_runtime.testing import FakeModel
 
 SCOPE = Scope(tenant="demo")
@@ -46,8 +56,17 @@ def make_model() -> ModelClient:
             api_key=os.environ.get("OPENAI_API_KEY"),
         )
     script = FakeModel()
-    script.turn(text="I will look.", tool_calls=[("look_up_order", {"number": 4711})])
-    script.turn(text="Order 4711 has shipped; it travels by pigeon post.")
+    script.turn(
+        text="I will look.",
+        tool_calls=[("look_up_order", {"number": 4711})],
+        usage=Usage(input_tokens=212, cache_read_tokens=0, cache_write_tokens=0, output_tokens=31),
+        cost=Cost(amount="0.00123", currency="USD", source="provider"),
+    )
+    script.turn(
+        text="Order 4711 has shipped; it travels by pigeon post.",
+        usage=Usage(input_tokens=71, cache_read_tokens=212, cache_write_tokens=0, output_tokens=14),
+        cost=Cost(amount="0.00058", currency="USD", source="provider"),
+    )
     return script
 
 
@@ -102,9 +121,10 @@ async def main() -> int:
                         process.terminate()
                         process.wait()
             answer = await psych_runtime.answer(store, run_id, scope=SCOPE)
-        print(f"\n< {answer.text}\n")
+        print(f"\n< {answer.text}\n", flush=True)
         report = [sys.executable, "-m", "psych_runtime.cli", "report", run_id]
-        subprocess.run([*report, "--store", url, "--tenant", SCOPE.tenant], check=True)
+        command = [*report, "--store", url, "--tenant", SCOPE.tenant]
+        await (await asyncio.create_subprocess_exec(*command)).wait()
     return 0 if answer.ended is not None and answer.ended.state == "completed" else 1
 
 

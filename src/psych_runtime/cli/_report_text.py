@@ -38,7 +38,7 @@ def _section(title: str, lines: Iterator[str]) -> Iterator[str]:
 
 def _outcome(report: ReportView) -> Iterator[str]:
     end = report.ended
-    how = report.lifecycle
+    how: str = report.lifecycle
     if end is not None:
         how += f": {end.state}" + (f" ({end.code})" if end.code else "")
     yield f"{report.run_id}  {how}"
@@ -127,5 +127,5 @@ def _number(value: int | None) -> str:
 
 def _money(cost: Cost, *, short: bool = False) -> str:
     if cost.amount is None:
-        return _UNKNOWN if short else f"unknown ({cost.reason or 'not told'})"
+        return _UNKNOWN if short else f"unknown ({(cost.reason or 'not_told').replace('_', ' ')})"
     return f"{cost.amount} {cost.currency or ''}".rstrip()

@@ -31,7 +31,8 @@ def waterfall(report: ReportView) -> Iterator[str]:
     if not bars:
         return
     for bar in bars[:_LINES]:
-        name = brief(bar.name, _NAME_WIDTH)
+        inside = "  " if bar.mark != "-" else ""
+        name = inside + brief(bar.name, _NAME_WIDTH - len(inside))
         yield f"{name:<{_NAME_WIDTH}} |{_drawn(bar, whole)}| {seconds(bar.length)}"
     if len(bars) > _LINES:
         yield f"... and {len(bars) - _LINES} more"
@@ -62,8 +63,8 @@ def _bars(report: ReportView) -> Iterator[_Bar]:
 
 
 def _model(call: ModelCallLine) -> str:
-    return f"  {call.model}" + (f" try {call.tries}" if call.tries > 1 else "")
+    return call.model + (f" try {call.tries}" if call.tries > 1 else "")
 
 
 def _tool(call: ToolCallLine) -> str:
-    return f"  {call.name or call.identity or call.call_id}"
+    return call.name or call.identity or call.call_id

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from psych_runtime._version import __version__
-from psych_runtime.cli import hash as hash_
 from psych_runtime.cli import doctor, log, new, report, runs, schema, validate
+from psych_runtime.cli import hash as hash_
 
 __all__ = ["app"]
 

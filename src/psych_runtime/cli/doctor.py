@@ -102,15 +102,16 @@ def _alive(worker: WorkerRow, now: datetime) -> bool:
 
 
 def _of_runs(found: _Found, now: datetime) -> Iterator[str]:
-    silent = [one.id for one in found.workers if not _alive(one, now)]
-    if silent:
-        yield f"workers without a sign of life: {', '.join(silent)}; a live one takes their runs over"
     waiting = found.states["ready"] + found.states["running"]
-    if waiting and len(silent) == len(found.workers):
-        yield f"{waiting} runs need a worker and none is alive: start one"
+    if waiting and not any(_alive(one, now) for one in found.workers):
+        yield f"{_runs(waiting)} a worker and none is alive: start one"
     for one in found.unsettled:
         if one.blocked_on is not None:
             yield f"{one.run_id} is {one.lifecycle}: {one.blocked_on.message}"
+
+
+def _runs(count: int) -> str:
+    return "1 run needs" if count == 1 else f"{count} runs need"
 
 
 def _as_json(
@@ -120,17 +121,16 @@ def _as_json(
     problems: Sequence[str],
     now: datetime,
 ) -> JsonValue:
-    workers: list[JsonValue] = []
-    for one in found.workers if found else ():
-        workers.append(
-            {
-                "id": one.id,
-                "alive": _alive(one, now),
-                "lease_until": format_instant(one.lease_until),
-                "build": one.build,
-                "tools": list(one.tools),
-            }
-        )
+    workers: list[JsonValue] = [
+        {
+            "id": one.id,
+            "alive": _alive(one, now),
+            "lease_until": format_instant(one.lease_until),
+            "build": one.build,
+            "tools": list(one.tools),
+        }
+        for one in (found.workers if found else ())
+    ]
     return {
         "store": shown(url),
         "facts": dict(facts),

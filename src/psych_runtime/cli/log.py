@@ -34,12 +34,13 @@ def log(
     """
     tenant = scope_of(tenant).tenant
     broken: list[LogError] = []
+    out = console()
 
     async def read(opened: Store) -> None:
         since: datetime | None = None
         if not as_json:
             since = (await opened.header(tenant, run_id)).created_at
-            console().print(_LINE.format("SEQ", "SECONDS", "EPOCH", "TYPE", "WHAT").rstrip())
+            out.print(_LINE.format("SEQ", "SECONDS", "EPOCH", "TYPE", "WHAT").rstrip())
         seq = after
         while rows := await opened.read(tenant, run_id, after=seq, limit=_PAGE):
             for row in rows:
@@ -48,7 +49,10 @@ def log(
                 except LogError as error:
                     broken.append(error)
                     entry = None
-                _print(row, entry, since)
+                if since is None:
+                    print(record_text(row))
+                else:
+                    out.print(_line(row, entry, since))
             seq = rows[-1].seq
 
     look(store, read)
@@ -56,15 +60,10 @@ def log(
         fail(str(broken[0]))
 
 
-def _print(row: RecordRow, entry: Entry | None, since: datetime | None) -> None:
-    """Print one row: as JSON without `since`."""
-    if since is None:
-        print(record_text(row))
-        return
+def _line(row: RecordRow, entry: Entry | None, since: datetime) -> str:
     if entry is None:
-        line = _LINE.format(row.seq, "", "", row.type, f"cannot be read: {brief(row.body)}")
-    else:
-        record = entry.record
-        passed = f"{(record.at - since).total_seconds():.3f}"
-        line = _LINE.format(row.seq, passed, record.epoch, record.type, describe(record))
-    console().print(line.rstrip())
+        return _LINE.format(row.seq, "", "", row.type, f"cannot be read: {brief(row.body)}")
+    record = entry.record
+    passed = f"{(record.at - since).total_seconds():.3f}"
+    line = _LINE.format(row.seq, passed, record.epoch, record.type, describe(record))
+    return line.rstrip()

@@ -62,5 +62,6 @@ def _print(page: Page, tenant: str) -> None:
         )
         for one in page.headers
     ]
+    out = console()
     for line in columns(_HEAD, rows, right=(2, 3)):
-        console().print(line)
+        out.print(line)

@@ -32,6 +32,10 @@ __all__ = ["run_calls"]
 
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut (R-19)
 _NAMES_SHOWN: Final = 20
+_CUT_BY: Final = {
+    "length": "reached the output limit",
+    "content_filter": "was cut off by a content filter",
+}
 
 
 class _Call(NamedTuple):
@@ -40,7 +44,7 @@ class _Call(NamedTuple):
     call_id: str
     asked: AskedCall
     place: int  # among the calls of its turn
-    cut_short: bool  # the model's answer was
+    cut_by: str | None  # what cut the model's answer short
 
 
 async def run_calls(attempt: Attempt) -> None:
@@ -88,7 +92,7 @@ def _open_calls(attempt: Attempt) -> Iterator[_Call]:
         record = attempt.conversation.asked(call_id)
         calls = record.said.calls if record.said else ()
         place = record.calls.index(call_id)
-        yield _Call(call_id, calls[place], place, record.finish == "length")
+        yield _Call(call_id, calls[place], place, _CUT_BY.get(record.finish))
 
 
 def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call) -> None:
@@ -183,13 +187,13 @@ def _find(attempt: Attempt, call: _Call) -> RegisteredTool | ToolRefused:
     """Narrow: the tool that the Spec grants and this worker has, or a refusal (MOD-3)."""
     limit = attempt.spec.limits.max_tool_calls_per_turn
     if attempt.state.get("call", call.call_id).phase == "asked":
-        if call.cut_short:
+        if call.cut_by is not None:
             return _refused(
                 attempt,
                 call,
                 "limit",
-                "Your answer reached the output limit, so its calls may be incomplete: none was "
-                "executed. Ask again with less in one answer.",
+                f"Your answer {call.cut_by}, so its calls may be incomplete: none was executed. "
+                "Ask again with less in one answer.",
             )
         if call.place >= limit:
             return _refused(

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
+from psych_runtime.ports.model import ModelClient
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.deltas import Deltas
 from psych_runtime.runtime.offer import Offer, make_offer, store_offer
@@ -81,28 +82,39 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
         _interrupted(call)
         return
 
-    async def consume() -> None:
-        idle = request.stream_idle_seconds
-        async with asyncio.timeout(None) as silence, aclosing(client.stream(request)) as events:
-            loop = asyncio.get_running_loop()
-            silence.reschedule(loop.time() + idle)
-            async for event in events:
-                silence.reschedule(loop.time() + idle)
-                seen = call.incoming.add(event)
-                if seen is not None:
-                    call.deltas.add(*seen)
-                if call.incoming.too_large:
-                    return
-
-    task = asyncio.Task(consume(), loop=asyncio.get_running_loop(), eager_start=True)
+    work = _consume(call, client, request)
+    task = asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
     try:
         while not task.done() and not attempt.cuts_model():
             await attempt.wait_any((task,))
     finally:
         call.deltas.close()
-        if not task.done():
-            await _close(task)
-    _record(call, task)
+        cut = not task.done()
+        if cut:
+            await _close(attempt, task)
+    attempt.check_held()
+    if cut:
+        _interrupted(call)
+    else:
+        _record(call, task)
+
+
+async def _consume(call: _Call, client: ModelClient, request: ModelRequest) -> None:
+    """Take what the model says until it is whole, or can be none any more."""
+    loop, incoming, idle = asyncio.get_running_loop(), call.incoming, request.stream_idle_seconds
+    try:
+        async with asyncio.timeout(idle) as silence, aclosing(client.stream(request)) as events:
+            async for event in events:
+                seen = incoming.add(event)
+                if seen is not None:
+                    call.deltas.add(*seen)
+                if incoming.too_large:
+                    return
+                whole = incoming.finish is not None
+                rest = min(idle, _CLOSING_SECONDS) if whole else idle
+                silence.reschedule(loop.time() + rest)
+    except SystemExit as error:  # foreign code: it must not end the worker
+        raise RuntimeError(f"SystemExit: {error}") from error
 
 
 async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> ModelStarted:
@@ -169,21 +181,18 @@ def _under_way(attempt: Attempt, started: ModelStarted) -> _Call:
     return _Call(attempt, started.call, started.turn or 0, incoming, deltas)
 
 
-async def _close(task: asyncio.Task[None]) -> None:
+async def _close(attempt: Attempt, task: asyncio.Task[None]) -> None:
     """Close a stream; a client that does not let go is left behind (its result is not read)."""
+    attempt.host.keep(task)
     task.cancel()
     await asyncio.wait((task,), timeout=_CLOSING_SECONDS)
 
 
 def _record(call: _Call, task: asyncio.Task[None]) -> None:
-    """Note what came of the call. Raises what the client should not have raised."""
+    """Note what came of a call that ended; one that finished is whole, however it was closed."""
     attempt = call.attempt
-    attempt.check_held()
-    if not task.done() or task.cancelled():
-        _interrupted(call)
-        return
-    error = task.exception()
-    if error is None:
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is None or call.incoming.finish is not None:
         _complete(call)
     elif isinstance(error, ModelError):
         _fail(call, error)

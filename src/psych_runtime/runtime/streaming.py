@@ -88,6 +88,7 @@ class Incoming:
 
     def add(self, event: ModelEvent) -> tuple[Channel, str] | None:
         """Take one event; return its text and channel when a reader could see it."""
+        self._size += 1
         match event:
             case TextDelta():
                 self._token(event.text, words=True)
@@ -151,7 +152,7 @@ class Incoming:
         )
 
     def _token(self, text: str, *, words: bool) -> None:
-        self._size += len(text) + 1
+        self._size += len(text)
         self._words += len(text) if words else 0
         if self.first_token_seconds is None:
             self.first_token_seconds = self.seconds

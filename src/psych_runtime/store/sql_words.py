@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Select, literal_column
 
-__all__ = ["NO", "OPEN_STATES", "WAITING_STATES", "YES", "first", "word", "words"]
+__all__ = ["NO", "OPEN_STATES", "WAITING_STATES", "YES", "first", "limited", "word", "words"]
 
 OPEN_STATES: Final = ("ready", "running", "suspended")
 WAITING_STATES: Final = ("ready", "suspended")

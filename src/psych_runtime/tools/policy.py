@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from psych_schema.common import Scope
 from pydantic import JsonValue
 
 from psych_runtime.ports.policy import Allow, Ask, Decision, ToolFacts
+from psych_schema.common import Scope
 
 __all__ = ["AllowAll", "AskUnlessReadOnly"]
 

@@ -54,6 +54,7 @@ LAZY_LIBRARIES: Mapping[str, str] = {
 
 LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/__init__.py": "the public names load on first use",
+    "src/psych_runtime/store/open.py": "a browser's Python has no sqlite3",
 }
 """Which files may import modules of ours in a function, and why."""
 
@@ -404,7 +405,9 @@ def exports(module: Module) -> Iterator[Breach]:
     defined = {
         node.name: node
         for node in module.tree.body
-        if isinstance(node, Function | ast.ClassDef) and not node.name.startswith("_")
+        if isinstance(node, Function | ast.ClassDef)
+        and not node.name.startswith("_")
+        and not any(_registers(decorator) for decorator in node.decorator_list)
     }
     if offered is None:
         if defined:
@@ -413,6 +416,12 @@ def exports(module: Module) -> Iterator[Breach]:
     for name, node in defined.items():
         if name not in offered:
             yield module.breach(node, f"{name} is not in __all__: add it, or call it _{name}")
+
+
+def _registers(decorator: ast.expr) -> bool:
+    """Tell whether a decorator puts the function in a list, where others find it by its name."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(called, ast.Name) and called.id == "check"
 
 
 def _offered(tree: ast.Module) -> list[str] | None:

@@ -10,14 +10,15 @@ A check that does not hold raises AssertionError. Nothing here needs a test fram
 
 from typing import Final
 
+from psych_runtime.store.contract import claiming, handling, judging, living, reading
 from psych_runtime.store.contract._check import Check, Harness
-from psych_runtime.store.contract.claiming import CHECKS as _CLAIMING
-from psych_runtime.store.contract.handling import CHECKS as _HANDLING
-from psych_runtime.store.contract.judging import CHECKS as _JUDGING
-from psych_runtime.store.contract.living import CHECKS as _LIVING
-from psych_runtime.store.contract.reading import CHECKS as _READING
 
 __all__ = ["CHECKS", "Check", "Harness"]
 
-CHECKS: Final[tuple[Check, ...]] = (*_JUDGING, *_READING, *_CLAIMING, *_LIVING, *_HANDLING)
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    value
+    for module in (judging, reading, claiming, living, handling)
+    for value in vars(module).values()
+    if isinstance(value, Check)
+)
 """Every check; names are unique."""

@@ -19,9 +19,18 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Check, Harness, check, same
+from psych_runtime.store.contract._check import Harness, check, same
 
-__all__ = ["CHECKS"]
+__all__ = [
+    "a_claimed_run_is_no_longer_claimable",
+    "a_tenants_runs_come_by_priority_then_time",
+    "held_by_gives_the_running_runs_of_a_worker",
+    "overdue_are_aborted_and_late_runs_that_nobody_holds",
+    "racing_workers_claim_everything_in_three_rounds",
+    "tenants_take_turns_behind_the_cursor",
+    "what_a_worker_cannot_run_is_left_out",
+    "what_is_claimable_is_found_and_nothing_else",
+]
 
 _TENANTS: Final = 20
 _WORKERS: Final = 5
@@ -237,15 +246,3 @@ async def held_by_gives_the_running_runs_of_a_worker(harness: Harness) -> None:
         wanted = [await store.header(row.tenant, row.run_id) for row in found]
         same(found, wanted, "their headers")
         same(await store.held_by(new_id("wrk")), [], "Runs of nobody")
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    what_is_claimable_is_found_and_nothing_else,
-    a_claimed_run_is_no_longer_claimable,
-    a_tenants_runs_come_by_priority_then_time,
-    tenants_take_turns_behind_the_cursor,
-    what_a_worker_cannot_run_is_left_out,
-    racing_workers_claim_everything_in_three_rounds,
-    overdue_are_aborted_and_late_runs_that_nobody_holds,
-    held_by_gives_the_running_runs_of_a_worker,
-)

@@ -7,9 +7,17 @@ from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
-from psych_runtime.store.contract._check import Check, Harness, check, same
+from psych_runtime.store.contract._check import Harness, check, same
 
-__all__ = ["CHECKS"]
+__all__ = [
+    "a_commit_of_another_handle_ends_a_wait",
+    "a_head_that_has_moved_ends_a_wait_at_once",
+    "a_twin_works_in_another_thread",
+    "a_wait_ends_with_nothing_after_its_seconds",
+    "closing_ends_one_handle_only",
+    "migrating_again_changes_nothing",
+    "what_was_answered_is_there_for_another_handle",
+]
 
 _LONG: Final = 30.0
 _SHORT: Final = 0.02
@@ -133,14 +141,3 @@ async def what_was_answered_is_there_for_another_handle(harness: Harness) -> Non
             rows = await later.read(TENANT, run_id)
             same([row.seq for row in rows], [1, 2, 3, 4, 5, 6], "the log for a later handle")
         same((await keeper.header(TENANT, run_id)).head, 6, "the head for an earlier handle")
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    a_head_that_has_moved_ends_a_wait_at_once,
-    a_commit_of_another_handle_ends_a_wait,
-    a_wait_ends_with_nothing_after_its_seconds,
-    a_twin_works_in_another_thread,
-    migrating_again_changes_nothing,
-    closing_ends_one_handle_only,
-    what_was_answered_is_there_for_another_handle,
-)

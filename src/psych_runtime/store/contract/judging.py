@@ -24,9 +24,24 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Check, Harness, check, same
+from psych_runtime.store.contract._check import Harness, check, same
 
-__all__ = ["CHECKS"]
+__all__ = [
+    "a_change_without_records_leaves_the_head",
+    "a_fence_that_is_not_the_epoch_writes_nothing",
+    "a_head_that_is_ahead_is_a_conflict",
+    "a_key_belongs_to_its_tenant_and_run",
+    "a_key_is_inserted_once",
+    "a_place_in_a_thread_is_taken_once",
+    "a_unit_is_applied_all_or_none",
+    "a_unit_is_judged_in_the_stated_order",
+    "a_unit_that_is_sent_twice_is_written_once",
+    "an_admitted_id_is_admitted_once",
+    "an_outside_writer_needs_no_fence",
+    "of_racing_writers_exactly_one_commits_each_round",
+    "the_header_follows_the_last_record",
+    "units_of_one_call_are_independent",
+]
 
 _WRITERS: Final = 16
 _ROUNDS: Final = 4
@@ -273,21 +288,3 @@ async def a_change_without_records_leaves_the_head(harness: Harness) -> None:
         answers = await store.commit([unit(change(run_id, 2, edit=edit, count=0))])
         same(answers, [SeqConflict(run_id)], "a change without records at another head")
         same(await _seqs(store, run_id), [1], "the log without a record")
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    a_unit_is_judged_in_the_stated_order,
-    of_racing_writers_exactly_one_commits_each_round,
-    a_fence_that_is_not_the_epoch_writes_nothing,
-    an_outside_writer_needs_no_fence,
-    a_head_that_is_ahead_is_a_conflict,
-    a_unit_is_applied_all_or_none,
-    units_of_one_call_are_independent,
-    a_key_is_inserted_once,
-    a_key_belongs_to_its_tenant_and_run,
-    a_place_in_a_thread_is_taken_once,
-    an_admitted_id_is_admitted_once,
-    a_unit_that_is_sent_twice_is_written_once,
-    the_header_follows_the_last_record,
-    a_change_without_records_leaves_the_head,
-)

@@ -15,9 +15,21 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Check, Harness, check, near, same
+from psych_runtime.store.contract._check import Harness, check, near, same
 
-__all__ = ["CHECKS"]
+__all__ = [
+    "a_dead_row_stays_while_a_header_names_it",
+    "a_dead_worker_never_renews",
+    "a_dead_workers_runs_are_claimable",
+    "a_late_renewal_breaks_the_contact",
+    "a_renewal_prolongs_the_lease_and_beats",
+    "a_renewal_tells_of_the_runs_passed",
+    "a_suspended_run_keeps_what_remained",
+    "a_worker_is_enlisted_alive",
+    "a_worker_whose_lease_runs_is_not_buried",
+    "nobody_dies_after_the_store_was_away",
+    "the_store_computes_deadlines",
+]
 
 _LEASE: Final = 100.0
 
@@ -243,18 +255,3 @@ async def a_suspended_run_keeps_what_remained(harness: Harness) -> None:
         same(row.remaining_seconds, None, "remaining after waking")
         wanted = await now_of(store) + timedelta(seconds=700)
         near(row.deadline_at, wanted, "the deadline after waking")
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    a_worker_is_enlisted_alive,
-    a_renewal_prolongs_the_lease_and_beats,
-    a_late_renewal_breaks_the_contact,
-    a_renewal_tells_of_the_runs_passed,
-    a_dead_worker_never_renews,
-    nobody_dies_after_the_store_was_away,
-    a_worker_whose_lease_runs_is_not_buried,
-    a_dead_workers_runs_are_claimable,
-    a_dead_row_stays_while_a_header_names_it,
-    the_store_computes_deadlines,
-    a_suspended_run_keeps_what_remained,
-)

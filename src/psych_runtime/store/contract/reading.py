@@ -20,9 +20,22 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Check, Harness, check, same
+from psych_runtime.store.contract._check import Harness, check, same
 
-__all__ = ["CHECKS"]
+__all__ = [
+    "a_cursor_that_is_not_ours_is_refused",
+    "a_document_is_kept_once_for_its_tenant",
+    "a_header_comes_back_as_admitted",
+    "a_list_gives_what_the_filter_says",
+    "a_list_is_newest_first_and_pages_through_ties",
+    "a_unit_cannot_mix_tenants",
+    "a_version_is_kept_once_for_its_tenant",
+    "another_tenants_run_looks_missing",
+    "bodies_and_contents_come_back_as_written",
+    "no_content_is_not_an_empty_content",
+    "pages_of_a_log_meet_without_overlap",
+    "the_column_open_is_edited",
+]
 
 _OTHER: Final = "globex"
 
@@ -272,19 +285,3 @@ async def a_header_comes_back_as_admitted(harness: Harness) -> None:
         found = await store.tail(TENANT, "line \U0001f9e0")
         same(found, admitted.header, "the header as a thread's tail")
         same((await store.list_runs(TENANT)).headers, (admitted.header,), "the header in a list")
-
-
-CHECKS: Final[tuple[Check, ...]] = (
-    bodies_and_contents_come_back_as_written,
-    no_content_is_not_an_empty_content,
-    pages_of_a_log_meet_without_overlap,
-    another_tenants_run_looks_missing,
-    a_unit_cannot_mix_tenants,
-    a_version_is_kept_once_for_its_tenant,
-    a_document_is_kept_once_for_its_tenant,
-    a_list_is_newest_first_and_pages_through_ties,
-    a_list_gives_what_the_filter_says,
-    a_cursor_that_is_not_ours_is_refused,
-    the_column_open_is_edited,
-    a_header_comes_back_as_admitted,
-)

@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import Callable
 
 from psych_runtime._system import System
-from psych_runtime.ports.store import Store
+from psych_runtime.core.codec import Position, seal
+from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
+from psych_schema.record import QueueEnqueued
 from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import ACME, declare_dead
 
@@ -23,6 +26,33 @@ async def hold_as_dead(store: Store, run_id: str, *, times: int) -> None:
         crashes = header.crashes + (header.state == "running")
         claim = Claim.of(header, worker=system.new_id("wrk"), crashes=crashes)
         await store.commit([claim_unit(header, claim, system=system)])
+
+
+async def write_newer(store: Store, run: str) -> None:
+    """Append a record of a type that this build does not know."""
+    system = System()
+    header = await store.header(ACME.tenant, run)
+    draft = QueueEnqueued(
+        v=2,
+        run_id=run,
+        id=system.new_id("rec"),
+        at=system.now(),
+        entry_id=system.new_id("ent"),
+        queue="steer",
+    )
+    commit = system.new_id("com")
+    [sealed] = seal(
+        [draft],
+        Position(header.head, header.head_hash, header.head_at),
+        tenant=ACME.tenant,
+        epoch=0,
+        commit_id=commit,
+        salts=iter(system.salt, ""),
+    )
+    body = sealed.row.body.replace("queue.enqueued", "queue.teleported")
+    row = sealed.row.model_copy(update={"body": body, "type": "queue.teleported"})
+    change = Change(run, header.head, None, (sealed._replace(row=row),), HeaderChange())
+    assert await store.commit([Unit(commit, ACME.tenant, (change,))]) == [Committed()]
 
 
 async def die(flaky: Flaky, store: Store, worker: Worker) -> None:

@@ -8,7 +8,7 @@ from psych_runtime.core.codec import Position, seal
 from psych_runtime.core.fold import fold, step
 from psych_runtime.core.header import header_change
 from psych_runtime.ports.answers import Committed
-from psych_runtime.ports.store import Admit, Change, HeaderChange, Store, Unit
+from psych_runtime.ports.store import Admit, Change, Store, Unit
 from psych_runtime.runtime.admission import admit as admission
 from psych_runtime.runtime.admission import run_admitted
 from psych_runtime.api import interrupt, publish
@@ -17,7 +17,6 @@ from psych_runtime.tools.decorator import tool
 from psych_schema.record import (
     AttemptStarted,
     ModelFailed,
-    QueueEnqueued,
     Record,
     RunSettled,
     RunSuspended,
@@ -25,7 +24,7 @@ from psych_schema.record import (
     ToolCompleted,
     WaitOpened,
 )
-from tests.functional.engine.durability.crashes import Bench, hold_as_dead
+from tests.functional.engine.durability.crashes import Bench, hold_as_dead, write_newer
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -181,7 +180,7 @@ async def test_run_7_parked_run_keeps_its_deadline(
     assert (await store.header(ACME.tenant, run)).epoch == 2
 
 
-async def suspend_on_a_question(store: Store, run: str, worker: str) -> None:
+async def suspend_on_a_question(store: Store, run: str) -> None:
     """Write what an attempt writes that asks somebody: synthetic, until questions are built."""
     await hold_as_dead(store, run, times=1)
     header = await store.header(ACME.tenant, run)
@@ -224,7 +223,7 @@ async def test_run_7_time_spent_waiting_for_people_is_not_counted(
     """A day suspended on a question costs nothing; what was left goes on with the next record."""
     run = await admit(store, agent("charge"), deadline_seconds=100.0)
     clock.shift_seconds += 40.0
-    await suspend_on_a_question(store, run, "wrk_gone")
+    await suspend_on_a_question(store, run)
     asleep = await store.header(ACME.tenant, run)
     assert (asleep.state, asleep.deadline_at) == ("suspended", None)
     assert asleep.remaining_seconds is not None
@@ -289,33 +288,6 @@ async def test_run_7_runs_that_cannot_be_settled_hold_up_no_others(
     assert [(await store.header(ACME.tenant, run)).head for run in newer] == heads
 
 
-async def write_newer(store: Store, run: str) -> None:
-    """Append a record of a type that this build does not know."""
-    system = System()
-    header = await store.header(ACME.tenant, run)
-    draft = QueueEnqueued(
-        v=2,
-        run_id=run,
-        id=system.new_id("rec"),
-        at=system.now(),
-        entry_id=system.new_id("ent"),
-        queue="steer",
-    )
-    commit = system.new_id("com")
-    [sealed] = seal(
-        [draft],
-        Position(header.head, header.head_hash, header.head_at),
-        tenant=ACME.tenant,
-        epoch=0,
-        commit_id=commit,
-        salts=iter(system.salt, ""),
-    )
-    body = sealed.row.body.replace("queue.enqueued", "queue.teleported")
-    row = sealed.row.model_copy(update={"body": body, "type": "queue.teleported"})
-    change = Change(run, header.head, None, (sealed._replace(row=row),), HeaderChange())
-    assert await store.commit([Unit(commit, ACME.tenant, (change,))]) == [Committed()]
-
-
 async def test_run_7_run_whose_predecessor_is_gone_is_settled(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:
@@ -327,7 +299,7 @@ async def test_run_7_run_whose_predecessor_is_gone_is_settled(
         version=version.hash,
         scope=ACME,
         input={"message": "Go."},
-        thread=ThreadRef(id="lost", position=2, previous="run_that_is_not_there"),
+        thread=ThreadRef(id="lost", position=2, previous=system.new_id("run")),
         deadline_seconds=50.0,
     )
     commit = system.new_id("com")
