@@ -22,4 +22,4 @@ def report(
         return
     out = console()
     for line in report_text(found):
-        out.print(line, style="bold" if line.isupper() else None)
+        out.print(line, style="bold" if line[:1].isupper() else None)

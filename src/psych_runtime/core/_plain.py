@@ -59,18 +59,18 @@ class _Walk:
             return value
         if is_a(value, str):
             return self._text(str.__str__(value))
+        if is_a(value, dict):
+            return self._mapping(dict.items(value))
+        if is_a(value, list) or is_a(value, tuple):
+            return self._list(value)
         if is_a(value, int):
             return self._number(int.__index__(value))
         if is_a(value, float):
             return self._number(float.__float__(value))
-        if is_a(value, dict):
-            return self._mapping(dict.items(value))
-        if is_a(value, MappingProxyType):
-            return self._mapping(value.items())
-        if is_a(value, list) or is_a(value, tuple):
-            return self._list(value)
         if is_a(value, Closed) or is_a(value, Open):
             return self._mapping(vars(value).items())
+        if is_a(value, MappingProxyType):
+            return self._mapping(value.items())
         self._object(value)
         return None
 

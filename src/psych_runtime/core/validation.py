@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import to_json
+from pydantic_core import ErrorDetails, to_json
 
 from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document, pointer_of
@@ -30,6 +30,9 @@ __all__ = ["Checked", "check_spec", "read_document", "read_spec"]
 # Issues that leave a value in place, so that what else is wrong there is worth saying.
 _BESIDE: Final = frozenset({"duplicate_key", "not_text_key"})
 
+_MAX_TOLD: Final = 1_000
+_MORE: Final = "more_issues"
+
 
 def read_spec(value: object) -> Spec:
     """Return the Spec that a generated model, a dict or JSON text says.
@@ -38,7 +41,8 @@ def read_spec(value: object) -> Spec:
     has one hash (SPEC-1, SPEC-2).
 
     Raises:
-        InvalidSpec: `issues` lists everything that is wrong, each with its JSON pointer.
+        InvalidSpec: `issues` lists everything that is wrong, each with its JSON pointer; past
+            a thousand it says how many more there are.
         PayloadTooLarge: more than 1 MiB; nothing was parsed.
     """
     if is_a(value, str) or is_a(value, bytes):
@@ -58,36 +62,41 @@ def _read_text(value: str | bytes) -> Spec:
 def read_document(document: Document, *, name: str) -> Spec:
     """Return the Spec that a text says; issues have line and column. Raises InvalidSpec."""
     if not document.readable:
-        raise InvalidSpec(document.issues, name=name)
+        raise InvalidSpec(_told(list(document.issues), 0), name=name)
     try:
         return _judge(document.value, document.issues)
     except InvalidSpec as error:
-        located = [document.locate(issue) for issue in error.issues]
-        located.sort(key=lambda issue: (issue.line or 0, issue.column or 0))
-        raise InvalidSpec(located, name=name) from None
+        issues = [i if i.code == _MORE else document.locate(i) for i in error.issues]
+        issues.sort(key=lambda i: (i.code == _MORE, i.line or 0, i.column or 0))
+        raise InvalidSpec(issues, name=name) from None
 
 
 def _judge(value: JsonValue, found: Sequence[Issue]) -> Spec:
     """Return the Spec that `value` is; `found` is what was wrong before. Raises InvalidSpec."""
-    issues = [*found]
     settled = {issue.pointer for issue in found if issue.code not in _BESIDE}
-    spec = _validate(value, issues, settled)
+    spec, errors = _validate(value)
+    judged = issues_of(Spec, value, errors[:_MAX_TOLD])
+    issues = [*found, *(issue for issue in judged if issue.pointer not in settled)]
     for part in models(Spec, value):
         issues += [*_missing_tags(part), *_doubles(part)]
     if spec is None or issues:
-        raise InvalidSpec(issues)
+        raise InvalidSpec(_told(issues, max(0, len(errors) - _MAX_TOLD)))
     return _specs().validate_json(canonical_text(spec))
 
 
-def _validate(value: JsonValue, issues: list[Issue], settled: Collection[str]) -> Spec | None:
-    """Return what the generated models make of `value`; else add why they refuse it."""
+def _validate(value: JsonValue) -> tuple[Spec | None, list[ErrorDetails]]:
+    """Return what the generated models make of `value`, or why they refuse it."""
     try:
-        return _specs().validate_json(to_json(value))
+        return _specs().validate_json(to_json(value)), []
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-    found = issues_of(Spec, value, details)
-    issues += [issue for issue in found if issue.pointer not in settled]
-    return None
+        return None, error.errors(include_url=False, include_input=False)
+
+
+def _told(issues: list[Issue], more: int) -> list[Issue]:
+    """Return at most a thousand issues, and how many there are beyond."""
+    more += max(0, len(issues) - _MAX_TOLD)
+    rest = [Issue("", f"and {more} more", _MORE)] if more else []
+    return issues[:_MAX_TOLD] + rest
 
 
 @cache

@@ -1,6 +1,5 @@
 """`psych new` writes a project that runs as it is (CLI-1)."""
 
-import os
 import sqlite3
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def test_cli_1_what_new_writes_runs(tmp_path: Path, option: str, names: list[str
         assert run.code == 0, run.err
         assert run.out == "There are 4 words.\n"
     with sqlite3.connect(project / "runs.db") as database:
-        assert database.execute("SELECT state, count(*) FROM psych_run GROUP BY 1").fetchall() == [
+        assert database.execute("SELECT state, count(*) FROM run GROUP BY 1").fetchall() == [
             ("settled", 2)
         ]
     database.close()
@@ -86,4 +85,4 @@ def test_cli_1_new_says_what_it_cannot_write(tmp_path: Path) -> None:
     ran = psych("new", "hello", "--dir", tmp_path / "file" / "sub")
     assert ran.code == 1
     assert ran.err == f"error: {tmp_path}/file/sub/hello cannot be written: not a directory\n"
-    assert os.listdir(tmp_path) == ["file"]
+    assert files(tmp_path) == ["file"]

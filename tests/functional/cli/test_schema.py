@@ -1,4 +1,4 @@
-"""`psych schema` prints the published schemas, wherever the package is installed (SPEC-5, CLI-1)."""
+"""`psych schema` prints the published schemas, however it is installed (SPEC-5, CLI-1)."""
 
 import json
 

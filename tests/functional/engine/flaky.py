@@ -20,7 +20,7 @@ from psych_runtime.ports.store import (
 )
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
-__all__ = ["Flaky", "Gate", "lost_acknowledgement"]
+__all__ = ["Faults", "Flaky", "Gate", "lost_acknowledgement", "units_of"]
 
 type Hook = Callable[[object], Awaitable[None]]
 """Called with the first argument before a call; what it raises is raised instead."""
@@ -73,6 +73,12 @@ class Faults:
 async def lost_acknowledgement(_: object) -> None:
     """Tell the caller nothing of what was done; a hook for `after`."""
     raise StoreUnavailable(problem="the acknowledgement was lost")
+
+
+def units_of(argument: object) -> list[Unit]:
+    """Return the units that a commit was called with."""
+    assert isinstance(argument, Sequence)
+    return [unit for unit in argument if isinstance(unit, Unit)]
 
 
 class Flaky:

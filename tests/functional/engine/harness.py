@@ -31,9 +31,7 @@ BOUND_SECONDS = 20.0
 """How long a test waits for what must come; only a broken engine needs it all."""
 
 
-async def eventually(
-    condition: Callable[[], object], bound_seconds: float = BOUND_SECONDS
-) -> None:
+async def eventually(condition: Callable[[], object], bound_seconds: float = BOUND_SECONDS) -> None:
     """Return once `condition`, which may be async, is true; fail after `bound_seconds`."""
     loop = asyncio.get_running_loop()
     until = loop.time() + bound_seconds
@@ -215,9 +213,7 @@ async def sound(store: Store, run_id: str, *, tenant: str = ACME.tenant) -> RunS
     assert state.phase == header.state
     assert state.epoch == header.epoch
     assert state.get("abort").phase == (header.abort or "none")
-    open_now = {
-        key for kind, phases in OPEN_PHASES.items() for key in state.ids(kind, *phases)
-    }
+    open_now = {key for kind, phases in OPEN_PHASES.items() for key in state.ids(kind, *phases)}
     assert set(header.open) == open_now
     assert (header.worker is not None) == (header.state == "running")
     return state

@@ -1,7 +1,9 @@
 """stream: every committed record once, in order, whatever the reader or the store does."""
 
 import asyncio
+import sys
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from psych_runtime import records, stream
 from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound, StoreUnavailable
 from psych_runtime.ports.store import Store
 from psych_runtime.store.memory import MemoryStore
+from psych_runtime.store.open import open_store
 from psych_runtime.testing import LogBuilder
 from psych_schema.record import Record, TurnStarted
 from tests.functional.reads.faulty import DeafStore, FlakyStore
@@ -52,6 +55,42 @@ async def test_str_1_a_reader_sees_records_as_they_are_committed(store: Store) -
         await asyncio.sleep(0)
 
     assert await reader == written(log)
+
+
+READER = """
+import asyncio, sys
+from psych_runtime import Scope, open_store, stream
+
+async def main(url, run_id):
+    async with open_store(url) as store:
+        async for record in stream(store, run_id, scope=Scope(tenant="acme")):
+            print(record.seq, record.type, flush=True)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_str_1_a_reader_in_another_process_follows_live(tmp_path: Path) -> None:
+    """Each record is committed only once the reader has told of the one before it."""
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    log = lived()
+    first, *rest = log.units()
+    async with open_store(url) as store:
+        await store.migrate()
+        await commit(store, first)
+        reader = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", READER, url, log.run_id, stdout=asyncio.subprocess.PIPE
+        )
+        assert reader.stdout is not None
+        told = [await reader.stdout.readline()]
+        for unit in rest:
+            await commit(store, unit)
+            told.append(await reader.stdout.readline())
+        assert await reader.wait() == 0
+
+    assert [line.decode().split() for line in told] == [
+        [str(record.seq), record.type] for record in written(log)
+    ]
 
 
 async def test_str_1_a_reader_that_is_ahead_waits_for_its_record(store: Store) -> None:

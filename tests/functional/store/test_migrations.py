@@ -8,6 +8,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, MetaData, create_engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from psych_runtime.store.migrations import LEDGER, shipped
 from psych_runtime.store.open import open_store
@@ -55,7 +56,11 @@ async def test_st_4_migrated_tables_are_the_generated_ones(tmp_path: Path, prefi
             },
         )
         assert compare_metadata(context, tables) == []
-    tables.create_all(_engine(created))
+    with _engine(created).begin() as connection:
+        for table in tables.sorted_tables:
+            connection.execute(CreateTable(table))
+            for index in table.indexes:
+                connection.execute(CreateIndex(index))
     found = _definitions(migrated, prefix)
     assert found == _definitions(created, prefix)
     checked = {name for name, sql in found.items() if "CHECK" in sql}

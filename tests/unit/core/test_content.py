@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -240,6 +240,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(value=JSON)
 def test_log_5_any_json_comes_back(value: JsonValue) -> None:
     """As content, as part of a result, and inside the body."""

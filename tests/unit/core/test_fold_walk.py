@@ -14,8 +14,8 @@ from tests.unit.core.drafts import draft
 from tests.unit.core.logs import claimed, copied, whole_log
 from tests.unit.core.walk import choose, propose, recover
 
-WALKS = 6
-PROPOSALS = 500
+WALKS = 5
+PROPOSALS = 400
 OUTSIDE = [kind for kind, row in TRANSITIONS.items() if "outside" in row.by]
 
 

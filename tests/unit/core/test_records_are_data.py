@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -124,6 +124,7 @@ VALUE = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(data=st.data())
 def test_sec_3_fuzzed_rows_are_read_or_refused_with_an_error_of_ours(data: st.DataObject) -> None:
     """Fields replaced, left out and added; text cut, doubled and overwritten."""

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from psych_runtime import AgentSpec, CodeTool, Limits, ModelRef, load_spec
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.validation import read_spec
-from psych_runtime.errors import InvalidSpec
+from psych_runtime.errors import InvalidSpec, PayloadTooLarge
 from tests.unit.spec.documents import minimal, shuffled, spec_documents
 
 WRITTEN = '{"instructions":"a\\nb","kind":"agent","model":{"model":"m","temperature":1},"name":"x"}'
@@ -156,3 +156,13 @@ def test_spec_3_an_unchecked_model_has_no_hash(value: object, code: str) -> None
     assert [(i.code, i.pointer) for i in caught.value.issues] == [
         (code, "/limits/deadline_seconds")
     ]
+
+
+def test_sec_3_a_canonical_text_fits_the_bound() -> None:
+    """So that what was published can be read back: the bound counts UTF-8."""
+    half = "é" * (512 * 1024)
+    with pytest.raises(PayloadTooLarge) as caught:
+        read_spec(minimal(instructions=half))
+    assert caught.value.size_bytes > caught.value.bound_bytes == 1024 * 1024
+    fits = read_spec(minimal(instructions=half[:-200]))
+    assert read_spec(canonical_text(fits)) == fits

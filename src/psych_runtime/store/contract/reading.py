@@ -149,8 +149,8 @@ async def a_version_is_kept_once_for_its_tenant(harness: Harness) -> None:
     """The same hash again changes nothing; another tenant does not see it."""
     async with harness.open() as store:
         text = '{"name":"\\u0000\U0001f9e0"}'
-        await store.put_version(TENANT, "a" * 64, text)
-        await store.put_version(TENANT, "a" * 64, text)
+        for again in (text, text, "another text"):
+            await store.put_version(TENANT, "a" * 64, again)
         await store.put_version(TENANT, "b" * 64, "{}")
         await store.put_version(_OTHER, "b" * 64, "[]")
         same(await store.version(TENANT, "a" * 64), text, "the Version")
@@ -164,8 +164,8 @@ async def a_version_is_kept_once_for_its_tenant(harness: Harness) -> None:
 async def a_document_is_kept_once_for_its_tenant(harness: Harness) -> None:
     """System prompts and tool definitions, by hash."""
     async with harness.open() as store:
-        await store.put_document(TENANT, "a" * 64, "system", "Be kind.\r\n")
-        await store.put_document(TENANT, "a" * 64, "system", "Be kind.\r\n")
+        for again in ("Be kind.\r\n", "Be kind.\r\n", "Be brief."):
+            await store.put_document(TENANT, "a" * 64, "system", again)
         await store.put_document(TENANT, "b" * 64, "tool", "{}")
         same(await store.document(TENANT, "a" * 64), "Be kind.\r\n", "a system prompt")
         same(await store.document(TENANT, "b" * 64), "{}", "a tool definition")

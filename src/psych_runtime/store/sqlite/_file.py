@@ -10,10 +10,11 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreUnavailable, UnsupportedStore
 from psych_runtime.store._notices import Notices
 from psych_runtime.store.sqlite._connect import SqliteOptions
-from psych_runtime.store.sqlite._lanes import Reader, Work, Writer
+from psych_runtime.store.sqlite._lanes import Reader, Writer
 from psych_runtime.store.sqlite._ledger import check
 from psych_runtime.store.sqlite._texts import texts
 from psych_runtime.store.sqlite._watch import Watch
+from psych_runtime.store.sqlite._work import Work
 
 __all__ = ["SqliteFile", "acquire"]
 

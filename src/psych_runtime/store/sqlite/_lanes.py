@@ -5,125 +5,20 @@ transaction, so that many commits cost one fsync; when a group fails, each job i
 so that none suffers for another (R-22).
 """
 
-import asyncio
 import queue
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
-from psych_runtime.errors import StoreUnavailable
 from psych_runtime.store.sqlite._connect import LOCK_SLICE_SECONDS, SqliteOptions, connect
 from psych_runtime.store.sqlite._failures import is_busy, translate
+from psych_runtime.store.sqlite._work import Stop, Work, deliver
 
-__all__ = ["Job", "Lane", "Reader", "Work", "Writer"]
+__all__ = ["Lane", "Reader", "Writer"]
 
 _GROUP: Final = 256  # jobs of one transaction
-
-
-class Work(ABC):
-    """What a thread does for a loop: once done it is settled there."""
-
-    def __init__(self, *, needs_schema: bool = True) -> None:
-        self.needs_schema = needs_schema
-        self.slices = 0
-        self.loop = asyncio.get_running_loop()
-
-    @abstractmethod
-    def execute(self, connection: sqlite3.Connection) -> None:
-        """Do the work; what it raises passes. May be repeated after a rollback."""
-
-    @abstractmethod
-    def fail(self, error: Exception) -> None:
-        """Note that the work cannot be done."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Run what follows a success that is durable."""
-
-    @abstractmethod
-    def settle(self) -> None:
-        """Answer, in the loop that asked."""
-
-
-class Job[T](Work):
-    """A function of the connection; `after` runs in the thread once its result is durable."""
-
-    def __init__(
-        self,
-        run: Callable[[sqlite3.Connection], T],
-        after: Callable[[T], None] | None = None,
-        *,
-        needs_schema: bool = True,
-    ) -> None:
-        super().__init__(needs_schema=needs_schema)
-        self._run = run
-        self._after = after
-        self._future: asyncio.Future[T] = self.loop.create_future()
-        self._result: list[T] = []
-        self._error: Exception | None = None
-
-    def execute(self, connection: sqlite3.Connection) -> None:
-        """Call the function."""
-        self._result = [self._run(connection)]
-
-    def fail(self, error: Exception) -> None:
-        """Answer with an error."""
-        self._error = error
-
-    def finish(self) -> None:
-        """Call what follows."""
-        if self._error is None and self._after is not None:
-            self._after(self._result[0])
-
-    def settle(self) -> None:
-        """Answer, unless whoever asked has given up."""
-        if self._future.done():
-            return
-        if self._error is None:
-            self._future.set_result(self._result[0])
-        else:
-            self._future.set_exception(self._error)
-
-    async def answer(self, patience_seconds: float | None) -> T:
-        """Return the result. StoreUnavailable after `patience_seconds`; it may still happen."""
-        timer = None
-        if patience_seconds is not None:
-            timer = self.loop.call_later(patience_seconds, self._give_up, patience_seconds)
-        try:
-            return await self._future
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _give_up(self, patience_seconds: float) -> None:
-        if not self._future.done():
-            problem = f"no answer within {patience_seconds:g} s"
-            self._future.set_exception(StoreUnavailable(problem=problem))
-
-
-class _Stop(Work):
-    """The last work of a thread."""
-
-    def __init__(self) -> None:
-        super().__init__(needs_schema=False)
-        self.stopped: asyncio.Future[None] = self.loop.create_future()
-
-    def execute(self, connection: sqlite3.Connection) -> None:
-        """Do nothing: a thread ends when it meets this."""
-
-    def fail(self, error: Exception) -> None:
-        """Do nothing: it cannot fail."""
-
-    def finish(self) -> None:
-        """Do nothing: nothing follows."""
-
-    def settle(self) -> None:
-        """Let stop() return."""
-        if not self.stopped.done():
-            self.stopped.set_result(None)
 
 
 class Lane(ABC):
@@ -152,7 +47,7 @@ class Lane(ABC):
         """Let the jobs before this call end, then close the connection."""
         if self._thread.ident is None:
             return
-        last = _Stop()
+        last = Stop()
         self.put(last)
         await last.stopped
         self._thread.join()  # it has nothing left to do
@@ -200,13 +95,13 @@ class Reader(Lane):
             except queue.Empty:
                 pause = self._look()
                 continue
-            if isinstance(job, _Stop):
+            if isinstance(job, Stop):
                 break
             self._read(job)
-            _deliver([job])
+            deliver([job])
             pause = self._look()
         self._close()
-        _deliver([job])
+        deliver([job])
 
     def _read(self, job: Work) -> None:
         try:
@@ -240,16 +135,16 @@ class Writer(Lane):
             if group:
                 self._write(group)
         self._close()
-        _deliver([last])
+        deliver([last])
 
     def _gather(self, group: list[Work]) -> Work | None:
         """Add what waits already; return the stop if it is among it."""
-        while not isinstance(group[-1], _Stop) and len(group) < _GROUP:
+        while not isinstance(group[-1], Stop) and len(group) < _GROUP:
             try:
                 group.append(self._jobs.get_nowait())
             except queue.Empty:
                 return None
-        return group.pop() if isinstance(group[-1], _Stop) else None
+        return group.pop() if isinstance(group[-1], Stop) else None
 
     def _write(self, group: list[Work]) -> None:
         try:
@@ -292,14 +187,14 @@ class Writer(Lane):
                 for job in group:
                     self._write([job])
             return
-        _deliver(group)
+        deliver(group)
         for job in group:
             job.finish()
 
     def _fail(self, jobs: Sequence[Work], error: Exception) -> None:
         for job in jobs:
             job.fail(self._failure(error))
-        _deliver(jobs)
+        deliver(jobs)
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
@@ -307,17 +202,3 @@ class Writer(Lane):
                 connection.execute("ROLLBACK")
             except sqlite3.Error:  # closing rolls back, whatever state it is in
                 self._close()
-
-
-def _deliver(jobs: Sequence[Work]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[Work]] = {}
-    for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, theirs in by_loop.items():
-        with suppress(RuntimeError):  # the loop has been closed: nobody waits
-            loop.call_soon_threadsafe(_settle, theirs)
-
-
-def _settle(jobs: Sequence[Work]) -> None:
-    for job in jobs:
-        job.settle()

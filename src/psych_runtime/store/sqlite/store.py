@@ -21,8 +21,8 @@ from psych_runtime.store.sqlite._claims import Claims
 from psych_runtime.store.sqlite._commit import Commit, Outcome
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._file import SqliteFile, acquire
-from psych_runtime.store.sqlite._lanes import Job
 from psych_runtime.store.sqlite._rows import Value
+from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite._workers import Workers
 from psych_schema.base import format_instant
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.worker import Worker
 from psych_schema.model import AssistantMessage, Message, ToolMessage
 from psych_schema.record import (
     ModelCompleted,
@@ -21,6 +22,7 @@ from tests.functional.engine.harness import (
     Crew,
     admit,
     agent,
+    eventually,
     records_of,
     registry,
     run_to_end,
@@ -93,6 +95,16 @@ async def talk(
     await crew.start(runtime(store, model, *functions, policy=policy))
     made = agent(*sorted(registry(*functions).names())) if spec is None else spec
     return await told(store, await admit(store, made, **options))
+
+
+async def knows(worker: Worker, run_id: str, head: int) -> None:
+    """Wait until a worker has read a Run's log up to `head`."""
+
+    def read() -> bool:
+        attempt = worker.holdings().get(run_id)
+        return attempt is not None and attempt.state.position.seq >= head
+
+    await eventually(read)
 
 
 async def told(store: Store, run_id: str) -> Told:

@@ -173,9 +173,7 @@ async def test_mod_3_a_forbidden_name_is_not_confirmed(store: Store, crew: Crew)
     bench = Bench()
     model = FakeModel()
     model.turn(tool_calls=[("secret", {}), ("nobody", {})]).turn(text="Done.")
-    told = await talk(
-        store, crew, model, bench.ping, bench.secret, spec=agent("ping")
-    )
+    told = await talk(store, crew, model, bench.ping, bench.secret, spec=agent("ping"))
     assert bench.ran == []
     [(code, first), (other, second)] = told.refusals
     assert code == other == "unknown"

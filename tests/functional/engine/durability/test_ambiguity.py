@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 
@@ -15,7 +14,7 @@ from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
 from psych_schema.record import AttemptStarted, QueueEnqueued, RunAdmitted
 from tests.functional.engine.durability.crashes import Bench
-from tests.functional.engine.flaky import Flaky, lost_acknowledgement
+from tests.functional.engine.flaky import Flaky, lost_acknowledgement, units_of
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -47,15 +46,7 @@ TWO_TURNS = [
 ]
 
 
-def units_of(argument: object) -> list[Unit]:
-    """Return the units that a commit was called with."""
-    assert isinstance(argument, Sequence)
-    return [unit for unit in argument if isinstance(unit, Unit)]
-
-
-async def test_r_20_every_acknowledgement_lost_once(
-    store: Store, flaky: Flaky, crew: Crew
-) -> None:
+async def test_r_20_every_acknowledgement_lost_once(store: Store, flaky: Flaky, crew: Crew) -> None:
     """Each unit is sent twice and stands in the log once; the tool runs once."""
     bench = Bench()
     bench.hold = False
@@ -184,9 +175,7 @@ async def test_r_20_decision_is_judged_anew_when_others_wrote_first(
     assert len(model.requests) == 2
 
 
-async def test_d_11_fifty_senders_at_once_are_all_in_the_log_once(
-    store: Store, crew: Crew
-) -> None:
+async def test_d_11_fifty_senders_at_once_are_all_in_the_log_once(store: Store, crew: Crew) -> None:
     """No sender sees an error; there is one order, and two workers execute beside it."""
     bench = Bench()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.").turn(text="All read.")
@@ -194,9 +183,7 @@ async def test_d_11_fifty_senders_at_once_are_all_in_the_log_once(
         await crew.start(runtime(store, model, bench.unsafe()))
     run = await admit(store, agent("charge"))
     await eventually(lambda: bench.ran)
-    receipts = await asyncio.gather(
-        *(send(store, run, "steer", f"message {n}") for n in range(50))
-    )
+    receipts = await asyncio.gather(*(send(store, run, "steer", f"message {n}") for n in range(50)))
     bench.release.set()
     await run_to_end(store, run)
 
@@ -264,9 +251,7 @@ async def test_adm_2_lost_acknowledgement_of_a_dispatch_is_no_second_run(
     """The caller learns that it was admitted, once."""
     version = await publish(store, agent(), scope=ACME)
     flaky.faults.once("after", "commit", lost_acknowledgement)
-    made = await dispatch(
-        flaky, version, scope=ACME, input={"message": "Go."}, idempotency_key="k"
-    )
+    made = await dispatch(flaky, version, scope=ACME, input={"message": "Go."}, idempotency_key="k")
 
     assert made.created
     assert only((await store.list_runs(ACME.tenant)).headers).run_id == made.run_id

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from psych_runtime._system import System
+from psych_runtime.api import interrupt, publish
 from psych_runtime.core.codec import Position, seal
 from psych_runtime.core.fold import fold, step
 from psych_runtime.core.header import header_change
@@ -11,7 +12,6 @@ from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Admit, Change, Store, Unit
 from psych_runtime.runtime.admission import admit as admission
 from psych_runtime.runtime.admission import run_admitted
-from psych_runtime.api import interrupt, publish
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.decorator import tool
 from psych_schema.record import (
@@ -49,9 +49,7 @@ async def end_of(store: Store, run: str) -> tuple[str, str | None]:
     return settled.state, settled.reason.code if settled.reason else None
 
 
-async def test_run_7_running_run_is_stopped(
-    store: Store, crew: Crew, clock: ShiftedSystem
-) -> None:
+async def test_run_7_running_run_is_stopped(store: Store, crew: Crew, clock: ShiftedSystem) -> None:
     """Its tool is cut, the Run timed out; no caller is needed."""
     bench = Bench()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="never")
@@ -260,9 +258,7 @@ async def test_run_7_claim_after_the_deadline_starts_no_model_call(
     assert model.requests == []
 
 
-async def test_run_7_aborted_run_that_nobody_executes_is_settled(
-    store: Store, crew: Crew
-) -> None:
+async def test_run_7_aborted_run_that_nobody_executes_is_settled(store: Store, crew: Crew) -> None:
     """Interrupting a queued Run needs no worker that could run it."""
     run = await admit(store, agent("charge"))
     await interrupt(store, run, scope=ACME)

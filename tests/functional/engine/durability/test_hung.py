@@ -11,6 +11,7 @@ from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.decorator import tool
 from psych_schema.record import AttemptStarted, RunSettled, ToolCompleted
+from tests.functional.engine.durability.crashes import Tool
 from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import (
     ACME,
@@ -34,7 +35,7 @@ class Blocker:
         self.release = threading.Event()
         self.runs = 0
 
-    def tool(self) -> object:
+    def tool(self) -> Tool:
         """Return the tool."""
 
         @tool(name="charge", safe_to_retry=True)
@@ -52,8 +53,10 @@ class Blocker:
 class OwnLoop:
     """A worker on a thread and loop of its own, so that only it hangs."""
 
-    def __init__(self, made: Runtime, **options: float) -> None:
-        self.worker = Worker(made, poll_seconds=0.02, grace_seconds=2.0, **options)
+    def __init__(self, made: Runtime, *, lease_seconds: float = 6.0) -> None:
+        self.worker = Worker(
+            made, poll_seconds=0.02, grace_seconds=2.0, lease_seconds=lease_seconds
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(),))
         self._thread.start()

@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
+from psych_runtime.errors import StoreReadOnly
 from psych_runtime.ports.policy import Decision
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
@@ -15,8 +19,9 @@ from psych_schema.record import (
     ToolStarted,
 )
 from tests.functional.engine.durability.crashes import Bench, die, hold_as_dead
-from tests.functional.engine.flaky import Flaky
+from tests.functional.engine.flaky import Flaky, units_of
 from tests.functional.engine.harness import (
+    ACME,
     Crew,
     admit,
     agent,
@@ -255,3 +260,79 @@ async def test_r_7_other_runs_of_a_dead_worker_are_not_failed(
 
     assert only(await of_type(store, run, RunSettled)).state == "completed"
     assert header.crashes == 0
+
+
+async def test_r_7_risky_runs_do_not_stand_in_the_way_of_others(store: Store, crew: Crew) -> None:
+    """Two slots, one of them risky; the others of its kind are first in line and wait."""
+    release = asyncio.Event()
+
+    @tool
+    async def work() -> str:
+        """Work."""
+        await release.wait()
+        return "ok"
+
+    model = FakeModel().turn(tool_calls=[("work", {})]).turn(text="Done.")
+    risky = [await admit(store, agent("work")) for _ in range(4)]
+    for run in risky:
+        await hold_as_dead(store, run, times=2)
+    await crew.start(runtime(store, model, work), concurrency=2)
+    calm = await admit(store, agent("work"))
+
+    async def is_held() -> bool:
+        return (await store.header(ACME.tenant, calm)).state == "running"
+
+    await eventually(is_held)
+    release.set()
+    for run in (*risky, calm):
+        await run_to_end(store, run)
+
+
+async def test_run_3_record_that_the_store_cannot_take_is_its_runs_trouble_alone(
+    store: Store, flaky: Flaky, crew: Crew
+) -> None:
+    """Its attempt dies, which counts; the Run that was flushed with it goes on."""
+    both = asyncio.Barrier(2)
+    poisoned: list[str] = []
+
+    @tool
+    async def work(context: ToolContext) -> str:
+        """Work."""
+        await both.wait()
+        return "poison" if context.run_id in poisoned else "ok"
+
+    async def refuse(argument: object) -> None:
+        for unit in units_of(argument):
+            for change in unit.changes:
+                if any("poison" in (sealed.row.content or "") for sealed in change.records):
+                    raise ValueError("this cannot be stored")
+
+    flaky.faults.before["commit"] = refuse
+    model = FakeModel().turn(tool_calls=[("work", {})]).turn(text="Done.")
+    poisoned.append(await admit(store, agent("work")))
+    other = await admit(store, agent("work"))
+    await crew.start(runtime(flaky, model, work), lease_seconds=0.6)
+    await run_to_end(store, other)
+    await run_to_end(store, poisoned[0])
+
+    assert (await store.header(ACME.tenant, other)).epoch == 1
+    assert only(await of_type(store, other, ToolCompleted)).outcome == "ok"
+    attempts = await of_type(store, poisoned[0], AttemptStarted)
+    assert [(a.reason, a.crashes) for a in attempts] == [("fresh", 0), ("reclaimed", 1)]
+    assert only(await of_type(store, poisoned[0], ToolCompleted)).outcome == "unknown"
+
+
+async def test_run_3_store_that_refuses_for_good_ends_the_worker(
+    store: Store, flaky: Flaky
+) -> None:
+    """What waiting cannot mend is raised by `run()`: at the start, and while claiming."""
+
+    async def refuse(_: object) -> None:
+        raise StoreReadOnly(problem="a read-only file system")
+
+    for call in ("enlist", "ready"):
+        flaky.faults.before = {call: refuse}
+        worker = Worker(runtime(flaky, FakeModel()))
+        with pytest.raises(StoreReadOnly):
+            await asyncio.wait_for(worker.run(), 20)
+        assert not worker.holdings()

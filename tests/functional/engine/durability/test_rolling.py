@@ -36,9 +36,7 @@ async def charge() -> str:
     return "charged"
 
 
-async def test_pub_3_worker_without_the_tool_leaves_the_run_alone(
-    store: Store, crew: Crew
-) -> None:
+async def test_pub_3_worker_without_the_tool_leaves_the_run_alone(store: Store, crew: Crew) -> None:
     """It executes what it can; a worker that has the tool goes on."""
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
     run = await admit(store, agent("charge"))
@@ -178,9 +176,7 @@ async def test_run_13_a_thousand_runs_of_others_hold_up_none_of_ours(
     """Half lack their tool, half are a newer build's; ours stands behind them, in one tenant."""
     system = System()
     lacking = await publish(store, agent("charge"), scope=ACME)
-    await asyncio.gather(
-        *(dispatch(store, lacking, scope=ACME, system=system) for _ in range(500))
-    )
+    await asyncio.gather(*(dispatch(store, lacking, scope=ACME, system=system) for _ in range(500)))
     newer = await asyncio.gather(
         *(dispatch(store, lacking, scope=ACME, system=system) for _ in range(500))
     )
@@ -205,8 +201,11 @@ async def test_run_13_many_versions_that_cannot_run_here_are_passed_without_a_pa
     await run_to_end(store, ours)
 
 
-async def write_nonsense(store: Store, run: str) -> None:
-    """Append a record that no writer may write there: an end of a call that nobody asked for."""
+async def write_nonsense(store: Store, run: str, *, readable: bool = True) -> None:
+    """Append a record that no writer may write there: an end of a call that nobody asked for.
+
+    Not `readable`: its outcome is none of the schema's.
+    """
     system = System()
     header = await store.header(ACME.tenant, run)
     draft = ToolCompleted(
@@ -227,6 +226,9 @@ async def write_nonsense(store: Store, run: str) -> None:
         commit_id=commit,
         salts=iter(system.salt, ""),
     )
+    if not readable:
+        body = sealed[0].row.body.replace('"ok"', '"never"')
+        sealed = [sealed[0]._replace(row=sealed[0].row.model_copy(update={"body": body}))]
     change = Change(run, header.head, None, tuple(sealed), HeaderChange())
     assert await store.commit([Unit(commit, ACME.tenant, (change,))]) == [Committed()]
 
@@ -292,12 +294,12 @@ async def test_log_3_corrupt_predecessor_is_not_the_successors_corruption(
     store: Store, crew: Crew
 ) -> None:
     """Its own log is sound: it fails in order after its attempts, and keeps its log."""
-    model = FakeModel().turn(text="One.")
+    model = FakeModel().turn(text="One.").turn(text="never")
     first = await crew.start(runtime(store, model))
     run = await admit(store, agent())
     await run_to_end(store, run)
     await crew.stop(first)
-    await write_nonsense(store, run)
+    await write_nonsense(store, run, readable=False)
     following = await admit(store, agent(), continues=run)
     await crew.start(runtime(store, model), max_attempts=1)
     await run_to_end(store, following)
@@ -305,3 +307,11 @@ async def test_log_3_corrupt_predecessor_is_not_the_successors_corruption(
     settled = only(await of_type(store, following, RunSettled))
     assert settled.reason is not None
     assert settled.reason.code == "attempts_exhausted"
+
+
+async def test_log_3_unreadable_record_is_corrupt_too(store: Store, crew: Crew) -> None:
+    """What no schema has is found by the reader, like what no table allows."""
+    run = await admit(store, agent())
+    await write_nonsense(store, run, readable=False)
+    await crew.start(runtime(store, FakeModel().turn(text="never")))
+    await corrupted(store, run)

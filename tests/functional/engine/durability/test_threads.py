@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from psych_runtime._system import System
 from psych_runtime.api import dispatch, interrupt, publish
 from psych_runtime.errors import NotThreadTail, StoreUnavailable
 from psych_runtime.ports.answers import Committed, SeqConflict, ThreadTaken
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Store, Unit
-from psych_runtime._system import System
 from psych_runtime.runtime.admission import admit as admission
 from psych_runtime.runtime.admission import run_admitted
 from psych_runtime.runtime.worker import Worker
@@ -16,8 +16,7 @@ from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.receipt import Receipt
 from psych_schema.record import QueueConsumed, QueueEnqueued, RunAdmitted, RunSettled, ThreadRef
 from tests.functional.engine.durability.crashes import Bench, die
-from tests.functional.engine.durability.test_ambiguity import units_of
-from tests.functional.engine.flaky import Flaky, lost_acknowledgement
+from tests.functional.engine.flaky import Flaky, lost_acknowledgement, units_of
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -27,7 +26,6 @@ from tests.functional.engine.harness import (
     kinds_of,
     of_type,
     only,
-    records_of,
     run_to_end,
     runtime,
     send,
@@ -358,4 +356,4 @@ async def test_r_18_predecessor_that_is_away_for_a_moment_costs_no_attempt(
     kinds = await kinds_of(store, following)
     assert kinds.count("attempt.started") == 1
     assert "read" not in flaky.faults.before
-    assert only([r for r in await records_of(store, following) if r.type == "run.settled"])
+    assert only(await of_type(store, following, RunSettled)).state == "completed"

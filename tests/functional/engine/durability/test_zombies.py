@@ -1,18 +1,17 @@
 """Workers that were away too long: they write nothing and start nothing (RUN-2, R-5, R-6, R-9)."""
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 
 from psych_runtime._system import System
 from psych_runtime.errors import StoreUnavailable
-from psych_runtime.ports.store import Store, Unit
+from psych_runtime.ports.store import Store
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.record import AttemptEnded, AttemptStarted, ToolCompleted
 from tests.functional.engine.durability.crashes import Bench, die
-from tests.functional.engine.flaky import Flaky, Gate
+from tests.functional.engine.flaky import Flaky, Gate, units_of
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -41,13 +40,8 @@ def later_than(worker: Worker, seen: float) -> bool:
 
 def names_of(units: object) -> list[str]:
     """Return the types of the records in a commit."""
-    assert isinstance(units, Sequence)
-    found: list[str] = []
-    for unit in units:
-        assert isinstance(unit, Unit)
-        for change in unit.changes:
-            found += [sealed.row.type for sealed in change.records]
-    return found
+    changes = [change for unit in units_of(units) for change in unit.changes]
+    return [sealed.row.type for change in changes for sealed in change.records]
 
 
 async def test_run_2_woken_worker_writes_nothing(store: Store, flaky: Flaky, crew: Crew) -> None:

@@ -1,0 +1,129 @@
+"""Starts worker processes quickly: imports once, forks for each line it reads.
+
+A line is JSON with the fields of `Job`; the answer is the worker's process id. It ends, and its
+workers with it, when its input does.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+from psych_runtime.runtime.runtime import Runtime
+from psych_runtime.runtime.worker import Worker
+from psych_runtime.store.open import open_store
+from psych_runtime.testing.fake_model import FakeModel
+from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.decorator import tool
+from psych_runtime.tools.policy import AllowAll
+from psych_runtime.tools.registry import ToolRegistry
+from psych_schema.model import ModelEvent, ModelRequest
+
+TURNS = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to know; effects are lines in `folder`/effects."""
+
+    folder: str
+    lease_seconds: float
+    tools: list[str]
+    slow: bool = False
+
+    @property
+    def url(self) -> str:
+        """The store."""
+        return f"sqlite:///{self.folder}/runs.db"
+
+
+async def while_there(flag: Path) -> None:
+    """Wait until nobody holds the flag up."""
+    while flag.exists():
+        await asyncio.sleep(0.01)
+
+
+class HeldModel(FakeModel):
+    """A scripted model that says nothing while the file hold_model is there."""
+
+    folder = Path()
+
+    async def _play(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        if (self.folder / "hold_model").exists():
+            (self.folder / "model_is_held").touch()
+        await while_there(self.folder / "hold_model")
+        async for event in super()._play(request):
+            yield event
+
+
+def make_runtime(job: Job) -> Runtime:
+    """Return what a worker executes with: each execution of a tool is one line, at once."""
+    folder = Path(job.folder)
+
+    async def effect(context: ToolContext, name: str) -> str:
+        line = f"{name} {context.idempotency_key} {context.epoch}\n"
+        descriptor = os.open(folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(descriptor, line.encode())
+        os.close(descriptor)
+        await while_there(folder / "hold_tools")
+        if job.slow:
+            await asyncio.sleep(random.random() * 0.05)
+        return f"{name} is done"
+
+    @tool
+    async def charge(context: ToolContext) -> str:
+        """Charge the card."""
+        return await effect(context, "charge")
+
+    @tool(safe_to_retry=True)
+    async def put(context: ToolContext) -> str:
+        """Put the document."""
+        return await effect(context, "put")
+
+    registry = ToolRegistry()
+    registry.register(charge)
+    registry.register(put)
+    model = HeldModel()
+    model.folder = folder
+    for _ in range(TURNS if job.slow else 1):
+        model.turn(tool_calls=[(name, {}) for name in job.tools])
+    model.turn(text="Done.")
+    return Runtime(store=open_store(job.url), model=model, registry=registry, policy=AllowAll())
+
+
+async def work(job: Job) -> None:
+    """Be a worker until killed."""
+    made = make_runtime(job)
+    async with made.store:
+        worker = Worker(made, lease_seconds=job.lease_seconds, poll_seconds=0.02, max_attempts=1000)
+        await worker.run()
+
+
+def main() -> None:
+    """Fork a worker for each line of input."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    children: list[int] = []
+    for line in sys.stdin:
+        job = Job(**json.loads(line))
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(0)
+            asyncio.run(work(job))
+            os._exit(0)
+        children.append(child)
+        print(child, flush=True)
+    for child in children:
+        try:
+            os.kill(child, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+if __name__ == "__main__":
+    main()
