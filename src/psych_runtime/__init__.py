@@ -35,19 +35,52 @@ if TYPE_CHECKING:
         stream_text,
         wait,
     )
+    from psych_runtime._session import Session, session
     from psych_runtime.api import Dispatched, Version, dispatch, interrupt, publish
     from psych_runtime.core.codec import parse_record
     from psych_runtime.core.fold import RunState
     from psych_runtime.core.issues import Issue
     from psych_runtime.core.spec_file import load_spec
-    from psych_runtime.errors import PsychError
+    from psych_runtime.errors import (
+        AbortRequested,
+        ContentErased,
+        ContextOverflow,
+        CorruptLog,
+        EgressDenied,
+        EgressFailed,
+        IdempotencyConflict,
+        InputError,
+        InvalidPayload,
+        InvalidSpec,
+        LogError,
+        MissingExtra,
+        ModelError,
+        ModelPermanent,
+        ModelTransient,
+        NewerRecord,
+        NotThreadTail,
+        PayloadTooLarge,
+        PsychError,
+        RegistrationError,
+        RunError,
+        RunFailed,
+        RunNotFound,
+        RunSettled,
+        SchemaMissing,
+        StoreError,
+        StoreFull,
+        StoreReadOnly,
+        StoreUnavailable,
+        UnsupportedStore,
+        VersionNotFound,
+        WaitTimeout,
+    )
     from psych_runtime.model.openai import OpenAIClient
     from psych_runtime.ports.model import ModelClient
     from psych_runtime.ports.policy import Allow, Ask, Deny, Policy, ToolFacts
     from psych_runtime.ports.store import Page, Store
     from psych_runtime.runtime.runtime import Runtime
     from psych_runtime.runtime.worker import Worker
-    from psych_runtime._session import Session, session
     from psych_runtime.store.open import open_store
     from psych_runtime.tools.context import ToolContext
     from psych_runtime.tools.decorator import tool
@@ -69,6 +102,7 @@ if TYPE_CHECKING:
     from psych_schema.view import AnswerView, ReportView, StatusView
 
 __all__ = [
+    "AbortRequested",
     "AgentSpec",
     "Allow",
     "AllowAll",
@@ -76,39 +110,69 @@ __all__ = [
     "Ask",
     "CallDelta",
     "CodeTool",
+    "ContentErased",
+    "ContextOverflow",
+    "CorruptLog",
     "Cost",
     "Deny",
     "Dispatched",
+    "EgressDenied",
+    "EgressFailed",
     "Finish",
+    "IdempotencyConflict",
+    "InputError",
+    "InvalidPayload",
+    "InvalidSpec",
     "Issue",
     "Limits",
+    "LogError",
+    "MissingExtra",
     "ModelClient",
+    "ModelError",
     "ModelEvent",
+    "ModelPermanent",
     "ModelRef",
     "ModelRequest",
+    "ModelTransient",
+    "NewerRecord",
+    "NotThreadTail",
     "OpenAIClient",
     "Page",
+    "PayloadTooLarge",
     "Policy",
     "PsychError",
     "ReasoningDelta",
     "Receipt",
     "Record",
+    "RegistrationError",
     "ReportView",
+    "RunError",
+    "RunFailed",
+    "RunNotFound",
+    "RunSettled",
     "RunState",
     "Runtime",
+    "SchemaMissing",
     "Scope",
     "Session",
     "Spec",
     "StatusView",
     "Store",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
     "TextChunk",
     "TextDelta",
     "ToolContext",
     "ToolFacts",
     "ToolRegistry",
+    "UnsupportedStore",
     "Usage",
     "UsageReport",
     "Version",
+    "VersionNotFound",
+    "WaitTimeout",
     "Worker",
     "__version__",
     "answer",
@@ -139,7 +203,14 @@ _HOMES: Final = {
     "psych_runtime.core.fold": "RunState",
     "psych_runtime.core.issues": "Issue",
     "psych_runtime.core.spec_file": "load_spec",
-    "psych_runtime.errors": "PsychError",
+    "psych_runtime.errors": (
+        "AbortRequested ContentErased ContextOverflow CorruptLog EgressDenied "
+        "EgressFailed IdempotencyConflict InputError InvalidPayload InvalidSpec LogError "
+        "MissingExtra ModelError ModelPermanent ModelTransient NewerRecord NotThreadTail "
+        "PayloadTooLarge PsychError RegistrationError RunError RunFailed RunNotFound "
+        "RunSettled SchemaMissing StoreError StoreFull StoreReadOnly StoreUnavailable "
+        "UnsupportedStore VersionNotFound WaitTimeout"
+    ),
     "psych_runtime.model.openai": "OpenAIClient",
     "psych_runtime.ports.model": "ModelClient",
     "psych_runtime.ports.policy": "Allow Ask Deny Policy ToolFacts",

@@ -97,9 +97,7 @@ class Session:
 
     async def wait(self, run_id: str, *, timeout_seconds: float | None = None) -> StatusView:
         """Return once the Run has settled. Raises WaitTimeout."""
-        return await wait(
-            self.store, run_id, scope=self.scope, timeout_seconds=timeout_seconds
-        )
+        return await wait(self.store, run_id, scope=self.scope, timeout_seconds=timeout_seconds)
 
     def stream(self, run_id: str, *, after: int = 0) -> AsyncGenerator[Record]:
         """Yield every record after `after`, until the Run settles."""

@@ -1,6 +1,6 @@
 """The writing half of the API: publish, dispatch, interrupt. Reading is in `_reads`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -9,6 +9,7 @@ from pydantic_core import to_json
 from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import check_spec, read_spec
 from psych_runtime.errors import (
     IdempotencyConflict,
@@ -76,8 +77,9 @@ async def publish(
         models=check.models() if isinstance(check, Runtime) else None,
         reserved=RESERVED_TOOL_NAMES,
     )
-    if checked.issues:
-        raise InvalidSpec(checked.issues)
+    issues = [*checked.issues, *_schema_issues(read, registry)]
+    if issues:
+        raise InvalidSpec(issues)
     hash = spec_hash(read)
     await store.put_version(scope.tenant, hash, canonical_text(read))
     return Version(hash, read, tuple(checked.unchecked))
@@ -220,6 +222,20 @@ async def interrupt(
     return await write_outside(
         store, Request(scope.tenant, run_id, key, digest), make, system=system
     )
+
+
+def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]:
+    """Yield what is wrong with the argument schemas of the granted tools (PUB-1)."""
+    if registry is None or not spec.tools:
+        return
+    # loaded here, because jsonschema costs a fifth of a second that a reader need not pay
+    from psych_runtime.core.json_schema import check_json_schema
+
+    for place, granted in enumerate(spec.tools):
+        tool = registry.get(granted.name)
+        if tool is not None:
+            schema = tool.definition.model_dump(mode="json")["parameters"]
+            yield from check_json_schema(schema, f"/tools/{place}")
 
 
 def _check_options(key: str | None, deadline_seconds: float | None, priority: int) -> None:

@@ -13,7 +13,7 @@
     │   ├── RunNotFound, VersionNotFound
     │   ├── RunSettled, AbortRequested
     │   ├── RunFailed           a Run that was followed ended without completing
-    │   ├── IdempotencyConflict, QueueFull, NotThreadTail
+    │   ├── IdempotencyConflict, NotThreadTail
     │   └── WaitTimeout
     ├── LogError
     │   ├── CorruptLog          the protocol cannot produce this log
@@ -57,7 +57,6 @@ __all__ = [
     "NotThreadTail",
     "PayloadTooLarge",
     "PsychError",
-    "QueueFull",
     "RegistrationError",
     "RunError",
     "RunFailed",
@@ -255,20 +254,6 @@ class IdempotencyConflict(RunError):
         self.key = key
         self.run_id = run_id
         super().__init__(f"key {key!r} belongs to another request, of run {run_id}; use a new key")
-
-
-class QueueFull(RunError):
-    """The queues of a Run hold as much as they may (R-18)."""
-
-    code = "queue_full"
-
-    def __init__(self, *, run_id: str, bound: int, unit: str) -> None:
-        self.run_id = run_id
-        self.bound = bound
-        self.unit = unit
-        super().__init__(
-            f"the queues of run {run_id} hold {bound} {unit} at most; wait until it has read some"
-        )
 
 
 class NotThreadTail(RunError):

@@ -1,6 +1,7 @@
 """The canonical form of a Spec and its hash, which names the Version (SPEC-1, SPEC-2)."""
 
 import hashlib
+import json
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Final, Literal, NamedTuple, get_args, get_origin
@@ -18,7 +19,7 @@ from psych_schema.base import Closed
 from psych_schema.sets import SETS
 from psych_schema.spec import Spec
 
-__all__ = ["MAX_SPEC_BYTES", "canonical_text", "spec_hash"]
+__all__ = ["MAX_SPEC_BYTES", "canonical_json", "canonical_text", "spec_hash"]
 
 MAX_SPEC_BYTES: Final = 1024 * 1024
 """What a Spec may have as UTF-8 text (SEC-3)."""
@@ -41,6 +42,22 @@ def canonical_text(spec: Spec) -> str:
     if len(text) > MAX_SPEC_BYTES:
         raise PayloadTooLarge(what="spec", size_bytes=len(text), bound_bytes=MAX_SPEC_BYTES)
     return text.decode()
+
+
+def canonical_json(value: JsonValue) -> str:
+    """Return the one text of `value`: RFC 8785; sorted JSON where integers exceed a double.
+
+    Raises:
+        ValueError: NaN, an infinity or a lone surrogate.
+    """
+    try:
+        return rfc8785.dumps(value).decode()
+    except rfc8785.IntegerDomainError:
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        )
+        text.encode()
+        return text
 
 
 def spec_hash(spec: Spec) -> str:

@@ -199,7 +199,7 @@ def step(state: RunState, record: Record) -> Changes:
     for name in row.guards:
         if not GUARDS[name](state, record):
             raise _corrupt(record, name)
-    if "outside" in row.by and state.phase == "suspended" and record.type != "attempt.started":
+    if "outside" in row.by and state.phase == "suspended":
         changes.append(("run", "", state.get("run")._replace(phase="ready")))
     return changes
 

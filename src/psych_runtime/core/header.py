@@ -57,7 +57,6 @@ def header_change(
                 continue
             if new.phase in OPEN_PHASES[kind]:
                 opened[key] = seq
-                closed.pop(key, None)
             else:
                 opened.pop(key, None)
                 closed[key] = None

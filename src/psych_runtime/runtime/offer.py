@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.codec import sha256
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
-from psych_runtime.tools._json import canonical
 from psych_schema.model import ToolDefinition
 from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 
@@ -56,7 +56,7 @@ def make_offer(attempt: Attempt) -> Offer:
     )
     plain: JsonValue = {"system_ref": system_ref, "tools": [one.model_dump() for one in tools]}
     return Offer(
-        hash=sha256(canonical(plain)),
+        hash=sha256(canonical_json(plain)),
         system=system,
         system_ref=system_ref,
         tools=tools,

@@ -1,12 +1,10 @@
-"""JSON values of tools: numbers as JSON Schema sees them, and one text for digests (R-12)."""
+"""JSON numbers of tools, as JSON Schema and every store see them."""
 
-import json
 from typing import Final
 
-import rfc8785
 from pydantic import JsonValue
 
-__all__ = ["canonical", "is_kept_exactly", "whole_numbers"]
+__all__ = ["is_kept_exactly", "whole_numbers"]
 
 _MAX_INTEGER_BITS: Final = 1023
 _UNSAFE_INTEGER: Final = 2.0**53
@@ -15,22 +13,6 @@ _UNSAFE_INTEGER: Final = 2.0**53
 def is_kept_exactly(number: int) -> bool:
     """Tell whether an integer can be stored: a reader that knows only doubles can read it, too."""
     return number.bit_length() <= _MAX_INTEGER_BITS
-
-
-def canonical(value: JsonValue) -> str:
-    """Return the one text of `value`: RFC 8785; sorted JSON where integers exceed a double.
-
-    Raises:
-        ValueError: NaN, an infinity or a lone surrogate.
-    """
-    try:
-        return rfc8785.dumps(value).decode()
-    except rfc8785.IntegerDomainError:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-        )
-        text.encode()
-        return text
 
 
 def whole_numbers(value: JsonValue) -> JsonValue:

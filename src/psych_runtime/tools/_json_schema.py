@@ -10,8 +10,6 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from psych_runtime.tools._json import canonical
-
 __all__ = ["Parameter", "arguments_schema", "check_schema"]
 
 

@@ -11,10 +11,11 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
+from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.foreign import parse_json
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._explain import explain, kind_of
-from psych_runtime.tools._json import canonical, whole_numbers
+from psych_runtime.tools._json import whole_numbers
 from psych_runtime.tools._json_schema import Parameter
 from psych_runtime.tools._summary import summarize
 from psych_runtime.tools._text import clip, did_you_mean, quote
@@ -79,7 +80,7 @@ def check_arguments(tool: RegisteredTool, value: JsonValue) -> Arguments | Malfo
         return _malformed(tool, f"{kind_of(value)} instead of an object")
     try:
         effective = {name: whole_numbers(one) for name, one in value.items()}
-        digest_text = canonical(effective)
+        digest_text = canonical_json(effective)
     except (ValueError, RecursionError):
         return _malformed(tool, "not JSON that can be stored (NaN, broken text or too deep)")
     problems = _names(tool, effective)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, overload
 
+from psych_runtime.core.canonical import canonical_json
 from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.policy import ToolFacts
-from psych_runtime.tools._json import canonical
 from psych_runtime.tools._json_schema import arguments_schema
 from psych_runtime.tools._options import DEFAULT_TIMEOUT_SECONDS, ToolOptions
 from psych_runtime.tools._signature import Signature, function_name, read_signature
@@ -219,7 +219,7 @@ def _registered(function: object, name: str, options: ToolOptions) -> Registered
 
 def _document(name: str, signature: Signature) -> str:
     try:
-        text = canonical(
+        text = canonical_json(
             {
                 "name": name,
                 "description": signature.description,

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -217,7 +218,7 @@ async def test_run_1_killed_at_twenty_random_instants(nursery: Nursery, store: S
             nursery.kill(pid)
         nursery.start("put", "charge", slow=True)
         for run in runs:
-            await eventually(lambda run=run: is_settled(store, run), 60)
+            await eventually(partial(is_settled, store, run), 60)
             await run_to_end(store, run)
     finally:
         await crew.close()

@@ -72,6 +72,24 @@ def test_r_11_rows_decode_to_what_was_written_and_their_contents_fit() -> None:
         assert not is_erased(entry.record)
 
 
+def test_r_11_a_row_is_written_like_this() -> None:
+    """Envelope first, then the type's own fields, nothing that is null, the content beside it."""
+    log = LogBuilder()
+    log.admit()
+    log.claim()
+    log.write(TasksUpdated, tasks={"a": None})
+    row = log.rows[-1]
+    digest = sha256(f"{row.salt}{row.content}")
+    assert row.body == (
+        '{"v":1,"run_id":"run_00000000000000000000000001","seq":3,'
+        '"at":"2026-11-29T20:00:00.003000Z","type":"tasks.updated",'
+        '"id":"rec_00000000000000000000000007","commit":"com_00000000000000000000000008",'
+        f'"epoch":1,"prev":"{sha256(log.rows[1].body)}","content_digest":"{digest}"}}'
+    )
+    assert row.content == '{"a":null}'
+    assert record_text(row) == row.body[:-1] + ',"tasks":{"a":null}}'
+
+
 def test_r_11_bodies_are_kept_as_they_were_written() -> None:
     """Another order of fields, spaces, unknown fields: the hash is that of the stored text."""
     log = whole_log()

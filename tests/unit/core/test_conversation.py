@@ -311,6 +311,31 @@ def test_r_25_a_compaction_may_follow_another_at_once() -> None:
     assert [text for _, text in said(log)] == ["so far", "two"]
 
 
+def test_r_25_a_second_compaction_covers_the_first_summary() -> None:
+    """Its end is a record that the first one left standing."""
+    log = claimed()
+    log.turn(text="one")
+    upto = log.conversation.last
+    log.turn(text="two")
+    between = log.conversation.last
+    log.turn(text="three")
+    compact(log, upto)
+    compact(log, between)
+    assert [text for _, text in said(log)] == ["so far", "three"]
+
+
+def test_r_25_answers_still_to_come_find_their_places() -> None:
+    """Also in a conversation that is compacted while a call runs; no Run does that."""
+    log = claimed()
+    log.turn(text="one")
+    upto = log.conversation.last
+    [call] = log.turn(calls=["look"], text="two")
+    log.conversation.add(draft(log, "context.compacted", upto=upto))
+    log.start(call)
+    log.finish(call, "here")
+    assert [text for _, text in said(log)] == ["so far", "two", "here"]
+
+
 def test_r_25_calls_are_found_again_after_a_compaction() -> None:
     """Answers find their places in what is left."""
     log = claimed()

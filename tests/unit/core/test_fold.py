@@ -1,5 +1,7 @@
 """The fold: pure, incremental, total over prefixes; and the place of a committed record."""
 
+from collections.abc import Callable
+
 import pytest
 from pydantic import JsonValue
 
@@ -24,7 +26,7 @@ from tests.unit.core.logs import (
 
 
 @pytest.mark.parametrize("make", [two_turns, whole_log])
-def test_log_1_a_legal_log_folds_and_so_does_every_prefix(make: type[LogBuilder]) -> None:
+def test_log_1_a_legal_log_folds_and_so_does_every_prefix(make: Callable[[], LogBuilder]) -> None:
     """A log that merely stops early is legal; the state is that of the writer at that moment."""
     log = make()
     states = [copied(RunState())]
@@ -287,6 +289,46 @@ def test_r_12_a_new_approval_supersedes_the_one_of_its_call() -> None:
         assert log.state.get("approval", new).phase == "open"
         with pytest.raises(CorruptLog, match="approval_is_superseded"):
             log.decide(old)
+
+
+def test_r_8_an_attempt_lets_go_of_what_does_not_run() -> None:
+    """A call that waits, a safe one, and an unsafe one of an older epoch that nobody runs now."""
+    log, call = started()
+    with pytest.raises(CorruptLog, match="only_safe_running"):
+        log.end()
+    wait = log.wait(call=call)
+    log.end()
+    log.claim()
+    log.resolve(wait)
+    log.end()
+
+    log, _ = started(safe_to_retry=True)
+    log.end()
+
+    log, _ = started()
+    log.abort()
+    with pytest.raises(CorruptLog, match="only_safe_running"):
+        log.end()
+
+
+def test_r_19_a_call_does_not_wait_any_more_once_its_wait_is_voided() -> None:
+    """An abort voids it: the call runs, and must be settled."""
+    log, call = started()
+    log.wait(call=call)
+    log.abort()
+    with pytest.raises(CorruptLog, match="only_safe_running"):
+        log.end()
+
+
+def test_log_1_an_object_remembers_the_record_that_made_it() -> None:
+    """Whatever moves it afterwards."""
+    log, [call] = asked("pay")
+    grant = log.request(call)
+    made = log.entries[-1].record.id
+    log.decide(grant)
+    log.start(call, approval_id=grant)
+    assert log.state.get("approval", grant).opened == made
+    assert log.state.get("call", call).opened == log.entries[5].record.id
 
 
 def test_run_1_a_safe_call_starts_again_in_a_later_epoch() -> None:

@@ -54,6 +54,7 @@ LAZY_LIBRARIES: Mapping[str, str] = {
 
 LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/__init__.py": "the public names load on first use",
+    "src/psych_runtime/api.py": "jsonschema costs a fifth of a second, and only publishing asks it",
     "src/psych_runtime/store/open.py": "a browser's Python has no sqlite3",
 }
 """Which files may import modules of ours in a function, and why."""

@@ -126,38 +126,47 @@ class Writer(Lane):
     def __init__(self, options: SqliteOptions, check: Callable[[sqlite3.Connection], None]) -> None:
         super().__init__("psych-sqlite-writer", options, check)
         self._patience = max(1, round(options.busy_timeout_seconds / LOCK_SLICE_SECONDS))
+        self._last: Work | None = None
 
     def _work(self) -> None:
-        last: Work | None = None
-        while last is None:
-            group = [self._jobs.get()]
-            last = self._gather(group)
+        while self._last is None:
+            group: list[Work] = []
+            self._take(group, self._jobs.get())
+            self._gather(group)
             if group:
                 self._write(group)
         self._close()
-        deliver([last])
+        deliver([self._last])
 
-    def _gather(self, group: list[Work]) -> Work | None:
-        """Add what waits already; return the stop if it is among it."""
-        while not isinstance(group[-1], Stop) and len(group) < _GROUP:
+    def _take(self, group: list[Work], job: Work) -> None:
+        if isinstance(job, Stop):
+            self._last = job
+        else:
+            group.append(job)
+
+    def _gather(self, group: list[Work]) -> None:
+        """Add what waits already, up to the stop."""
+        while self._last is None and len(group) < _GROUP:
             try:
-                group.append(self._jobs.get_nowait())
+                self._take(group, self._jobs.get_nowait())
             except queue.Empty:
-                return None
-        return group.pop() if isinstance(group[-1], Stop) else None
+                return
 
     def _write(self, group: list[Work]) -> None:
         try:
             connection = self._open(writes=True)
-            begun = self._begin(connection, group)
+            self._begin(connection, group)
         except Exception as error:  # the same for all: none was begun
             self._fail(group, error)
             return
-        if begun:
-            self._try(connection, begun)
+        if group:
+            self._try(connection, group)
 
-    def _begin(self, connection: sqlite3.Connection, group: list[Work]) -> list[Work]:
-        """Take the lock; jobs that have waited long enough are told, the others are returned."""
+    def _begin(self, connection: sqlite3.Connection, group: list[Work]) -> None:
+        """Take the lock for the group, in which those are left for whom it was taken in time.
+
+        Whoever has waited long enough is told; whoever comes meanwhile joins.
+        """
         while group:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -167,11 +176,12 @@ class Writer(Lane):
                 for job in group:
                     job.slices += 1
                 late = [job for job in group if job.slices >= self._patience]
-                group = [job for job in group if job.slices < self._patience]
+                group[:] = [job for job in group if job.slices < self._patience]
                 self._fail(late, error)
+                self._gather(group)
             else:
-                return group
-        return []
+                self._gather(group)
+                return
 
     def _try(self, connection: sqlite3.Connection, group: list[Work]) -> None:
         try:

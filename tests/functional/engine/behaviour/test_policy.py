@@ -1,0 +1,294 @@
+"""Who may call what: the default, others, and one that breaks (APP-1, TOOL-2, PUB-2, PUB-3)."""
+
+from collections.abc import Mapping
+
+import pytest
+from pydantic import JsonValue
+
+from psych_runtime.api import publish
+from psych_runtime.errors import InvalidSpec
+from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, ToolFacts
+from psych_runtime.ports.store import Store
+from psych_runtime.testing.fake_model import FakeModel
+from psych_runtime.tools.decorator import tool
+from psych_runtime.tools.policy import AllowAll, AskUnlessReadOnly
+from psych_schema.common import Scope
+from psych_schema.record import AttemptEnded, ToolStarted
+from tests.functional.engine.behaviour.talk import Tool, answers, outcomes, talk, told
+from tests.functional.engine.harness import (
+    ACME,
+    Crew,
+    admit,
+    agent,
+    registry,
+    runtime,
+)
+
+
+class Bench:
+    """Tools of every risk, which remember that they ran."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return them."""
+
+        @tool
+        async def plain() -> str:
+            """Do something."""
+            self.ran.append("plain")
+            return "done"
+
+        @tool(annotations={"read-only"})
+        async def look() -> str:
+            """Look."""
+            self.ran.append("look")
+            return "seen"
+
+        @tool(annotations={"write"})
+        async def write() -> str:
+            """Write."""
+            self.ran.append("write")
+            return "done"
+
+        @tool(annotations={"destructive"})
+        async def erase() -> str:
+            """Erase."""
+            self.ran.append("erase")
+            return "gone"
+
+        return plain, look, write, erase
+
+
+_ALL = ("erase", "look", "plain", "write")
+
+
+def _model() -> FakeModel:
+    return FakeModel().turn(tool_calls=[(name, {}) for name in _ALL]).turn(text="Done.")
+
+
+async def test_app_1_by_default_only_read_only_tools_run(store: Store, crew: Crew) -> None:
+    """The others are denied, in words that name the way out."""
+    bench, model = Bench(), _model()
+    found = await talk(store, crew, model, *bench.tools(), policy=AskUnlessReadOnly())
+    assert bench.ran == ["look"]
+    assert [code for code, _ in found.refusals] == ["denied"] * 3
+    for _, message in found.refusals:
+        assert "policy=AllowAll()" in message
+        assert "read-only" in message
+    assert len(found.every(ToolStarted)) == 1
+    assert found.end == ("completed", None)
+
+
+async def test_app_1_the_default_of_a_runtime_asks(store: Store, crew: Crew) -> None:
+    """Nobody has to name it."""
+    from psych_runtime.runtime.runtime import Runtime
+
+    bench, model = Bench(), _model()
+    made = Runtime(store=store, model=model, registry=registry(*bench.tools()))
+    await crew.start(made)
+    await told(store, await admit(store, agent(*_ALL)))
+    assert bench.ran == ["look"]
+
+
+async def test_app_1_allow_all_runs_everything(store: Store, crew: Crew) -> None:
+    """It is explicit."""
+    bench = Bench()
+    found = await talk(store, crew, _model(), *bench.tools(), policy=AllowAll())
+    assert sorted(bench.ran) == list(_ALL)
+    assert found.refusals == []
+
+
+class Judge:
+    """A policy that does what it is told, and notes what it is asked."""
+
+    def __init__(self, *decisions: Decision | Exception) -> None:
+        self.decisions = list(decisions)
+        self.asked: list[tuple[Scope, ToolFacts, Mapping[str, JsonValue]]] = []
+
+    async def decide_tool(
+        self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
+    ) -> Decision:
+        """Decide."""
+        self.asked.append((scope, tool, arguments))
+        decision = self.decisions.pop(0) if len(self.decisions) > 1 else self.decisions[0]
+        if isinstance(decision, Exception):
+            raise decision
+        return decision
+
+
+async def pay(amount: int, to: str = "ann") -> str:
+    """Pay.
+
+    Args:
+        amount: How much.
+        to: Whom.
+    """
+    return f"paid {amount} to {to}"
+
+
+async def test_app_1_a_denials_reason_reaches_the_model(store: Store, crew: Crew) -> None:
+    """In words; the tool does not run."""
+    judge = Judge(Deny("not on Sundays"))
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Well.")
+    found = await talk(store, crew, model, pay, policy=judge)
+    assert found.refusals == [("denied", "The call was denied: not on Sundays")]
+    assert answers(model.requests[1].messages)[0][1] == "The call was denied: not on Sundays"
+    assert found.every(ToolStarted) == []
+    assert found.end == ("completed", None)
+
+
+async def test_tool_2_a_policy_sees_scope_tool_and_valid_arguments_only(
+    store: Store, crew: Crew
+) -> None:
+    """What is malformed, unknown or not granted never reaches it."""
+    judge = Judge(Allow())
+    model = FakeModel()
+    model.turn(
+        tool_calls=[("pay", {"amount": 3.0}), ("pay", {"amount": "x"}), ("nobody", {})]
+    ).turn(text="Done.")
+    found = await talk(store, crew, model, pay, policy=judge)
+    [(scope, facts, arguments)] = judge.asked
+    assert scope == ACME
+    assert (facts.name, facts.identity, facts.risk) == ("pay", "code:pay", "write")
+    assert arguments == {"amount": 3}
+    assert found.calls == [("ok", "", "paid 3 to ann")]
+
+
+async def test_app_1_asking_is_a_denial_until_somebody_can_approve(
+    store: Store, crew: Crew
+) -> None:
+    """A policy that asks gets the same words as the default."""
+    found = await talk(
+        store,
+        crew,
+        FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done."),
+        pay,
+        policy=Judge(Ask("too much")),
+    )
+    [(code, message)] = found.refusals
+    assert code == "denied"
+    assert "policy=AllowAll()" in message
+
+
+async def test_tool_2_a_policy_that_raises_ends_the_attempt_in_order(
+    store: Store, crew: Crew
+) -> None:
+    """The call was not started; the Run is tried again and goes on where it was."""
+    judge = Judge(LookupError("no rules"), Allow())
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done.")
+    found = await talk(store, crew, model, pay, policy=judge)
+    [ended] = found.every(AttemptEnded)
+    assert (ended.reason, ended.code) == ("error", "internal_error")
+    assert found.calls == [("ok", "", "paid 3 to ann")]
+    assert found.end == ("completed", None)
+    assert len(model.requests) == 2
+    assert [kind for kind, _ in outcomes(found.records) if kind.startswith("attempt")] == [
+        "attempt.started",
+        "attempt.ended",
+        "attempt.started",
+    ]
+
+
+async def test_run_3_a_policy_that_always_raises_fails_the_run_in_the_end(
+    store: Store, crew: Crew
+) -> None:
+    """After max_attempts; the worker lives on."""
+    judge = Judge(LookupError("no rules"))
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done.")
+    await crew.start(runtime(store, model, pay, policy=judge), max_attempts=2)
+    found = await told(store, await admit(store, agent("pay")))
+    assert found.end == ("failed", "attempts_exhausted")
+    assert found.every(ToolStarted) == []
+    judge.decisions = [Allow()]
+    again = await told(store, await admit(store, agent("pay")))
+    assert again.end == ("completed", None)
+
+
+async def test_tool_2_a_running_sibling_of_a_call_whose_policy_raises(
+    store: Store, crew: Crew
+) -> None:
+    """The sibling had ended: its outcome is kept, it does not run again."""
+    runs: list[str] = []
+
+    async def first() -> str:
+        """Be first."""
+        runs.append("first")
+        return "first is done"
+
+    @tool(concurrent=False)
+    async def second() -> str:
+        """Be second."""
+        runs.append("second")
+        return "second is done"
+
+    class Once:
+        def __init__(self) -> None:
+            self.raised = False
+
+        async def decide_tool(
+            self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
+        ) -> Decision:
+            if tool.name == "second" and not self.raised:
+                self.raised = True
+                raise LookupError("no rules")
+            return Allow()
+
+    model = FakeModel().turn(tool_calls=[("first", {})])
+    model.turn(tool_calls=[("second", {})]).turn(text="Done.")
+    found = await talk(store, crew, model, first, second, policy=Once())
+    assert runs == ["first", "second"]
+    assert found.end == ("completed", None)
+
+
+async def test_pub_2_what_was_not_checked_is_said(store: Store) -> None:
+    """Without a registry or a runtime, publishing works and names what is open."""
+    version = await publish(store, agent("pay"), scope=ACME)
+    assert version.unchecked
+    assert any("pay" in words or "tool" in words for words in version.unchecked)
+
+
+async def test_pub_2_against_a_registry_models_stay_open(store: Store) -> None:
+    """Tools are checked then, models are not."""
+    version = await publish(store, agent("pay"), scope=ACME, check=registry(pay))
+    assert version.unchecked
+    assert not any("tool" in words for words in version.unchecked)
+
+
+async def test_pub_2_against_a_runtime_nothing_stays_open(store: Store) -> None:
+    """Tools and models are checked."""
+    made = runtime(store, FakeModel(models=["fake"]), pay)
+    version = await publish(store, agent("pay"), scope=ACME, check=made)
+    assert version.unchecked == ()
+
+
+async def test_pub_1_a_tool_that_nobody_registered_is_refused(store: Store) -> None:
+    """With the nearest name; nothing is stored."""
+    with pytest.raises(InvalidSpec) as caught:
+        await publish(store, agent("pai"), scope=ACME, check=registry(pay))
+    [issue] = caught.value.issues
+    assert "pay" in issue.text("spec")
+
+
+async def test_pub_1_a_model_that_the_client_does_not_know_is_refused(store: Store) -> None:
+    """A runtime knows the models of its clients."""
+    made = runtime(store, FakeModel(models=["other"]), pay)
+    with pytest.raises(InvalidSpec) as caught:
+        await publish(store, agent("pay"), scope=ACME, check=made)
+    assert len(caught.value.issues) == 1
+
+
+async def test_pub_3_a_version_published_unchecked_waits_for_a_worker_that_can(
+    store: Store, crew: Crew
+) -> None:
+    """A worker without the tool leaves the Run alone; one that has it goes on."""
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done.")
+    await crew.start(runtime(store, model))
+    run = await admit(store, agent("pay"))
+    other = await told(store, await admit(store, agent(), "Hello."))
+    assert other.end[0] in ("completed", "failed")
+    assert (await store.header(ACME.tenant, run)).epoch == 0
+    await crew.start(runtime(store, model, pay))
+    found = await told(store, run)
+    assert found.end == ("completed", None)

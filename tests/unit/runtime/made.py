@@ -1,0 +1,158 @@
+"""A claimed Run in a store in memory, and its journal, driven by hand."""
+
+import asyncio
+from typing import NamedTuple
+
+from psych_runtime._system import System
+from psych_runtime.core.codec import Position, decode, seal
+from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.fold import RunState, advance
+from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
+from psych_runtime.runtime.admission import admit, run_admitted
+from psych_runtime.runtime.journal import Flushes, Journal
+from psych_runtime.runtime.takeover import Claim, claim_unit
+from psych_runtime.store.memory import MemoryStore
+from psych_schema.common import Scope
+from psych_schema.model import TextPart, UserMessage
+from psych_schema.record import (
+    AdvisoryAdded,
+    AttemptEnded,
+    QueueCancelled,
+    QueueEnqueued,
+    Record,
+    RunSettled,
+)
+
+SYSTEM = System()
+TENANT = "acme"
+
+
+class Quiet:
+    """Flushes nothing; counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def dirty(self, journal: Journal) -> None:
+        """Count."""
+        self.asked += 1
+
+
+class Made(NamedTuple):
+    """A Run that this attempt holds."""
+
+    store: Store
+    run: str
+    journal: Journal
+    kicks: list[None]
+
+
+async def held(store: Store | None = None, flushes: Flushes | None = None) -> Made:
+    """Admit and claim a Run; return it with its journal at seq 2."""
+    store = MemoryStore() if store is None else store
+    commit = SYSTEM.new_id("com")
+    record = run_admitted(
+        SYSTEM, version="0" * 64, scope=Scope(tenant=TENANT), input={"message": "Go."}
+    )
+    await store.commit([Unit(commit, TENANT, (admit(record, commit_id=commit, system=SYSTEM),))])
+    header = await store.header(TENANT, record.run_id)
+    claim = Claim.of(header, worker=SYSTEM.new_id("wrk"), crashes=0)
+    await store.commit([claim_unit(header, claim, system=SYSTEM)])
+    state, conversation = RunState(), Conversation()
+    for row in await store.read(TENANT, record.run_id):
+        entry = decode(row)
+        advance(state, entry)
+        conversation.add(entry.record)
+    kicks: list[None] = []
+    journal = Journal(
+        tenant=TENANT,
+        run_id=record.run_id,
+        epoch=1,
+        crashes=0,
+        state=state,
+        conversation=conversation,
+        flushes=Quiet() if flushes is None else flushes,
+        system=SYSTEM,
+        on_foreign=lambda: kicks.append(None),
+    )
+    return Made(store, record.run_id, journal, kicks)
+
+
+def advisory(run: str, text: str = "Mind the gap.") -> AdvisoryAdded:
+    """Return a note."""
+    return AdvisoryAdded(
+        run_id=run,
+        id=SYSTEM.new_id("rec"),
+        at=SYSTEM.now(),
+        advisory_id=SYSTEM.new_id("adv"),
+        code="test",
+        message=text,
+    )
+
+
+def settled(run: str, state: str = "completed") -> RunSettled:
+    """Return a decision that ends everything."""
+    assert state in ("completed", "failed")
+    return RunSettled(
+        run_id=run,
+        id=SYSTEM.new_id("rec"),
+        at=SYSTEM.now(),
+        state="completed" if state == "completed" else "failed",
+    )
+
+
+def ended(run: str) -> AttemptEnded:
+    """Return a decision that lets the Run go."""
+    return AttemptEnded(run_id=run, id=SYSTEM.new_id("rec"), at=SYSTEM.now(), reason="drained")
+
+
+def steer(run: str, text: str = "Be brief.") -> QueueEnqueued:
+    """Return an outside record."""
+    return QueueEnqueued(
+        run_id=run,
+        id=SYSTEM.new_id("rec"),
+        at=SYSTEM.now(),
+        entry_id=SYSTEM.new_id("ent"),
+        queue="steer",
+        message=UserMessage(parts=(TextPart(text=text),)),
+    )
+
+
+def cancel(run: str, entry: str) -> QueueCancelled:
+    """Return an outside record that takes an entry back."""
+    return QueueCancelled(run_id=run, id=SYSTEM.new_id("rec"), at=SYSTEM.now(), entry_id=entry)
+
+
+async def write(made: Made, *drafts: Record, epoch: int = 0, commit: str | None = None) -> None:
+    """Append records as somebody else does, whatever they are."""
+    header = await made.store.header(TENANT, made.run)
+    commit = SYSTEM.new_id("com") if commit is None else commit
+    sealed = seal(
+        drafts,
+        Position(header.head, header.head_hash, header.head_at),
+        tenant=TENANT,
+        epoch=epoch,
+        commit_id=commit,
+        salts=iter(SYSTEM.salt, ""),
+    )
+    change = Change(made.run, header.head, None, tuple(sealed), HeaderChange())
+    assert await made.store.commit([Unit(commit, TENANT, (change,))]) == [Committed()]
+
+
+async def catch_up(made: Made) -> None:
+    """Let the journal absorb what stands behind its head."""
+    after = made.journal.position.seq
+    made.journal.absorb(await made.store.read(TENANT, made.run, after=after))
+
+
+async def types_of(made: Made) -> list[str]:
+    """Return the types in the log."""
+    return [row.type for row in await made.store.read(TENANT, made.run)]
+
+
+async def begun(task: "asyncio.Task[None]") -> "asyncio.Task[None]":
+    """Let a task run until it waits."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return task
