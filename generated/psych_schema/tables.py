@@ -85,7 +85,7 @@ def _only(names: tuple[str, ...], index: Index) -> None:
         *,
         dialect: Dialect,
         compiler: object = None,
-        checkfirst: bool,
+        checkfirst: object = None,
     ) -> bool:
         return dialect.name in names
 
@@ -185,9 +185,11 @@ def _run(meta: MetaData, prefix: str) -> Table:
         PARTIAL,
         Index(
             f"{prefix}run_claim",
+            table.c.state,
             table.c.tenant,
             table.c.priority.desc(),
             table.c.wake_at,
+            table.c.created_at,
             sqlite_where=table.c.state.in_(("ready", "suspended")),
             postgresql_where=table.c.state.in_(("ready", "suspended")),
         ),
@@ -200,6 +202,7 @@ def _run(meta: MetaData, prefix: str) -> Table:
             table.c.tenant,
             table.c.priority.desc(),
             table.c.wake_at,
+            table.c.created_at,
         ),
     )
     Index(f"{prefix}run_worker", table.c.worker)

@@ -77,7 +77,7 @@ CREATE TABLE run (
 
 CREATE INDEX run_abort ON run (state, abort);
 
-CREATE INDEX run_claim ON run (state, tenant, priority DESC, wake_at);
+CREATE INDEX run_claim ON run (state, tenant, priority DESC, wake_at, created_at);
 
 CREATE INDEX run_due ON run (state, deadline_at);
 

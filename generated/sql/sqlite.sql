@@ -84,7 +84,7 @@ CREATE TABLE run (
 
 CREATE INDEX run_abort ON run (abort) WHERE state IN ('ready', 'running', 'suspended');
 
-CREATE INDEX run_claim ON run (tenant, priority DESC, wake_at) WHERE state IN ('ready', 'suspended');
+CREATE INDEX run_claim ON run (state, tenant, priority DESC, wake_at, created_at) WHERE state IN ('ready', 'suspended');
 
 CREATE INDEX run_due ON run (deadline_at) WHERE state IN ('ready', 'running', 'suspended');
 

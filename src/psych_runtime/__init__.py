@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         RunNotFound,
         RunSettled,
         SchemaMissing,
+        StoreClosed,
         StoreError,
         StoreFull,
         StoreReadOnly,
@@ -158,6 +159,7 @@ __all__ = [
     "Spec",
     "StatusView",
     "Store",
+    "StoreClosed",
     "StoreError",
     "StoreFull",
     "StoreReadOnly",
@@ -208,7 +210,7 @@ _HOMES: Final = {
         "EgressFailed IdempotencyConflict InputError InvalidPayload InvalidSpec LogError "
         "MissingExtra ModelError ModelPermanent ModelTransient NewerRecord NotThreadTail "
         "PayloadTooLarge PsychError RegistrationError RunError RunFailed RunNotFound "
-        "RunSettled SchemaMissing StoreError StoreFull StoreReadOnly StoreUnavailable "
+        "RunSettled SchemaMissing StoreClosed StoreError StoreFull StoreReadOnly StoreUnavailable "
         "UnsupportedStore VersionNotFound WaitTimeout"
     ),
     "psych_runtime.model.openai": "OpenAIClient",

@@ -6,6 +6,7 @@
     ├── StoreError
     │   ├── StoreUnavailable    nobody answered; it may or may not have happened
     │   │   └── StoreFull       no room left
+    │   ├── StoreClosed         this handle has been closed
     │   ├── StoreReadOnly       the database cannot be written
     │   ├── SchemaMissing       the tables are not there: migrate first
     │   └── UnsupportedStore    a database that cannot be used, or a wrong URL
@@ -63,6 +64,7 @@ __all__ = [
     "RunNotFound",
     "RunSettled",
     "SchemaMissing",
+    "StoreClosed",
     "StoreError",
     "StoreFull",
     "StoreReadOnly",
@@ -143,6 +145,15 @@ class StoreFull(StoreUnavailable):
     def __init__(self, *, problem: str) -> None:
         super().__init__(problem=problem)
         self.args = (f"the database is full ({problem}); make room, nothing was half-written",)
+
+
+class StoreClosed(StoreError):
+    """This handle has been closed; nothing was asked of the store."""
+
+    code = "store_closed"
+
+    def __init__(self) -> None:
+        super().__init__("this handle of the store has been closed; open another one")
 
 
 class StoreReadOnly(StoreError):

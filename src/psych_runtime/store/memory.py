@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, Self
 
 from psych_runtime._system import System
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._memory_rows import MemoryRows
@@ -24,7 +24,7 @@ class MemoryStore:
     """Implements the store port in memory; `twin()` sees the same rows.
 
     Every method answers without waiting, except `wait`. After `close` a handle raises
-    StoreUnavailable; the rows live as long as one handle does.
+    StoreClosed; the rows live as long as one handle does.
     """
 
     def __init__(self, system: System | None = None) -> None:
@@ -34,7 +34,7 @@ class MemoryStore:
     @property
     def _rows(self) -> MemoryRows:
         if self._closed:
-            raise StoreUnavailable(problem="this handle has been closed")
+            raise StoreClosed
         return self._shared
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:

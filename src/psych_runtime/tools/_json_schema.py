@@ -94,7 +94,7 @@ def _plain(value: object) -> JsonValue:
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted((_plain(one) for one in value), key=canonical)
+        return sorted((_plain(one) for one in value), key=canonical_json)
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):

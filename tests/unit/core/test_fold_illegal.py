@@ -181,6 +181,12 @@ def with_two_grants() -> LogBuilder:
     return log
 
 
+def with_a_grant_of_another_call() -> LogBuilder:
+    log, calls = asked("pay", "pay")
+    log.decide(log.request(calls[0]))
+    return log
+
+
 def with_denied() -> LogBuilder:
     log = with_approval()
     log.decide(last(log, "approval"), "deny")
@@ -494,6 +500,12 @@ ILLEGAL: list[tuple[str, Build, Named, str]] = [
     ),
     ("approval.requested", with_approval, of(call_id="call"), "no_other_approval"),
     ("approval.requested", with_grant, of(call_id="call"), "no_other_approval"),
+    (
+        "approval.requested",
+        with_a_grant_of_another_call,
+        of(call_id="call", supersedes="approval"),
+        "no_other_approval",
+    ),
     (
         "approval.requested",
         with_two_grants,

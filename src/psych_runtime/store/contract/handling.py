@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
@@ -125,7 +125,7 @@ async def closing_ends_one_handle_only(harness: Harness) -> None:
 async def _is_closed(store: Store) -> bool:
     try:
         await store.list_runs(TENANT)
-    except StoreUnavailable:
+    except StoreClosed:
         return True
     return False
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from psych_runtime._system import System
-from psych_runtime.errors import StoreUnavailable, UnsupportedStore
+from psych_runtime.errors import StoreClosed, UnsupportedStore
 from psych_runtime.store._notices import Notices
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._lanes import Reader, Writer
@@ -52,7 +52,7 @@ class SqliteFile:
         """Count one more handle."""
         with _LOCK:
             if self.handles == 0:
-                raise StoreUnavailable(problem="this handle has been closed")
+                raise StoreClosed
             self.handles += 1
 
     async def release(self) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal, Self
 
 from psych_runtime._system import System
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
@@ -47,7 +47,7 @@ class SqliteStore:
     @property
     def _file(self) -> SqliteFile:
         if self._closed:
-            raise StoreUnavailable(problem="this handle has been closed")
+            raise StoreClosed
         return self._shared
 
     async def _read[T](self, run: Callable[[sqlite3.Connection], T]) -> T:

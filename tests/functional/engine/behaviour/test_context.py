@@ -71,9 +71,12 @@ async def test_run_12_tools_and_ports_see_their_own_runs_context(store: Store, c
     model.turn(text="Done.")
     await crew.start(runtime(store, model, ask, ask_sync, policy=policy, context=_context))
     runs = [
-        (f"tenant{n % 4}", await admit(
-            store, agent("ask", "ask_sync"), f"Run {n}.", scope=Scope(tenant=f"tenant{n % 4}")
-        ))
+        (
+            f"tenant{n % 4}",
+            await admit(
+                store, agent("ask", "ask_sync"), f"Run {n}.", scope=Scope(tenant=f"tenant{n % 4}")
+            ),
+        )
         for n in range(20)
     ]
     for tenant, run in runs:

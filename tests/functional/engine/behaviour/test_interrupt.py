@@ -65,7 +65,9 @@ async def test_run_4_in_a_model_stream(store: Store, crew: Crew) -> None:
 
 async def test_run_4_usage_before_the_interrupt_is_kept(store: Store, crew: Crew) -> None:
     """What the provider had counted by then is in the log."""
-    pieces = sse(text_chunk("Half"), {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 1}})
+    pieces = sse(
+        text_chunk("Half"), {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+    )
     async with OpenAIServer(answer(pieces, Stop.STALL)) as server:
         client = OpenAIClient(server.base_url)
         await crew.start(runtime(store, client))
@@ -206,9 +208,7 @@ async def test_run_4_a_tool_that_must_not_be_interrupted_has_its_timeout(
     assert found.end == ("aborted", "aborted")
 
 
-async def test_run_4_force_gives_up_what_must_not_be_interrupted(
-    store: Store, crew: Crew
-) -> None:
+async def test_run_4_force_gives_up_what_must_not_be_interrupted(store: Store, crew: Crew) -> None:
     """The first interrupt waits; the second one with force does not."""
     began = asyncio.Event()
 
@@ -350,7 +350,13 @@ async def test_c3_15_interrupts_in_mid_stream_leave_a_pool_of_5_usable(
 ) -> None:
     """Each closed stream gives its connection back; the Run after them completes."""
     stalling = [answer(sse(text_chunk("Half")), Stop.STALL)] * 15
-    done = answer(sse(text_chunk("Whole."), {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, "[DONE]"))
+    done = answer(
+        sse(
+            text_chunk("Whole."),
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+            "[DONE]",
+        )
+    )
     async with OpenAIServer(*stalling, done) as server:
         client = OpenAIClient(server.base_url, max_connections=5)
         await crew.start(runtime(store, client))

@@ -45,7 +45,10 @@ def _extends(requests: list[ModelRequest]) -> None:
     for before, after in zip(requests, requests[1:], strict=False):
         assert (after.system, after.tools) == (before.system, before.tools)
         assert after.messages[: len(before.messages)] == before.messages
-        assert after.model_dump_json()[: _common(before)] == before.model_dump_json()[: _common(before)]
+        assert (
+            after.model_dump_json()[: _common(before)]
+            == before.model_dump_json()[: _common(before)]
+        )
     for request in requests:
         assert unpaired(request.messages) is None
 
@@ -149,9 +152,7 @@ async def _crash(
     return run
 
 
-async def test_mod_8_prompts_extend_across_a_crash(
-    store: Store, flaky: Flaky, crew: Crew
-) -> None:
+async def test_mod_8_prompts_extend_across_a_crash(store: Store, flaky: Flaky, crew: Crew) -> None:
     """The second worker goes on where the first one was."""
     model = FakeModel()
     model.turn(tool_calls=[("zulu", {})])

@@ -208,9 +208,7 @@ async def test_str_3_text_chunks_joined_are_the_whole_text(store: Store, crew: C
     assert shown == whole
 
 
-async def test_str_3_the_first_delta_comes_while_the_model_speaks(
-    store: Store, crew: Crew
-) -> None:
+async def test_str_3_the_first_delta_comes_while_the_model_speaks(store: Store, crew: Crew) -> None:
     """A reader has text before the call ends."""
     model = FakeModel().stalls(text="At once. ")
     await crew.start(runtime(store, model))
@@ -231,9 +229,7 @@ async def test_str_3_without_deltas_there_are_none(store: Store, crew: Crew) -> 
     assert len(found.every(ModelStarted)) == 2
 
 
-async def test_str_3_deltas_of_a_call_that_never_ends_are_bounded(
-    store: Store, crew: Crew
-) -> None:
+async def test_str_3_deltas_of_a_call_that_never_ends_are_bounded(store: Store, crew: Crew) -> None:
     """Pieces come ever more rarely: 40 chunks are far fewer records."""
     found = await talk(store, crew, _talkative(), act, deltas=True)
     first = found.every(ModelStarted)[0].call

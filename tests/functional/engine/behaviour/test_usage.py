@@ -34,9 +34,7 @@ _FULL = Usage(
 
 async def _report(store: Store, found: Told) -> ReportView:
     view = await report(store, found.run_id, scope=ACME)
-    in_log = [
-        one.usage for one in found.records if isinstance(one, ModelCompleted | ModelFailed)
-    ]
+    in_log = [one.usage for one in found.records if isinstance(one, ModelCompleted | ModelFailed)]
     assert [one.usage for one in view.model_calls] == [
         None if usage == Usage() else usage for usage in in_log
     ]
@@ -65,9 +63,7 @@ async def test_tok_1_totals_are_the_sum_of_every_call(store: Store, crew: Crew) 
     assert (view.totals.model_calls, view.totals.calls_without_usage) == (3, 0)
 
 
-async def test_tok_2_a_call_without_usage_makes_the_total_unknown(
-    store: Store, crew: Crew
-) -> None:
+async def test_tok_2_a_call_without_usage_makes_the_total_unknown(store: Store, crew: Crew) -> None:
     """None, not zero; the report says how many calls are missing."""
     model = FakeModel().turn(tool_calls=[("act", {})], usage=_FULL).turn(text="Done.")
     view = await _report(store, await talk(store, crew, model, act))
