@@ -83,7 +83,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event = asyncio.Event()
         self._alive_at = 0.0
-        self._after_tenant = ""
+        self._after_tenant = chr(33 + int(90 * runtime.system.random()))  # each elsewhere
         context = runtime.new_context(None)
         pool = ThreadPoolExecutor(concurrency, "psych-tool") if threads else None
         self._pool = pool

@@ -241,10 +241,14 @@ async def test_session_a_body_that_raises_lets_everything_go(tmp_path: Path) -> 
     """The error comes out as it is; the worker ended, the file is closed."""
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     before = len(asyncio.all_tasks())
-    with pytest.raises(LookupError, match="mine"):
+
+    async def ask_and_fail() -> None:
         async with session(FakeModel().turn(text="Hello."), store=url) as made:
             await made.ask(_spec(), "Hello.")
             raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        await ask_and_fail()
     assert len(asyncio.all_tasks()) == before
 
 

@@ -1,6 +1,7 @@
 """Tools and model clients that do what they must not: the Run ends typed, the worker lives on."""
 
 import asyncio
+import inspect
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -128,19 +129,17 @@ async def test_bad_input_whatever_a_tool_does_the_run_goes_on(
 
 
 def _named(act: Callable[[], Any]) -> Callable[..., object]:
-    if asyncio.iscoroutinefunction(act):
+    async def made() -> object:
+        """Act."""
+        return await act()
 
-        async def made() -> object:
-            """Act."""
-            return await act()
-    else:
+    def made_sync() -> object:
+        """Act."""
+        return act()
 
-        def made() -> object:
-            """Act."""
-            return act()
-
-    made.__name__ = "act"
-    return made
+    found = made if inspect.iscoroutinefunction(act) else made_sync
+    found.__name__ = "act"
+    return found
 
 
 type Play = Callable[[ModelRequest], AsyncGenerator[ModelEvent]]
@@ -184,8 +183,9 @@ async def _client_exits(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
     sys.exit(1)
 
 
-async def _client_exits_at_once(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
-    sys.exit(1)
+async def _client_exits_at_once(request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+    if request.model == "fake":
+        sys.exit(1)
     yield TextDelta(text="He")
 
 
@@ -212,7 +212,8 @@ async def _no_finish(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
 
 
 async def _nothing(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
-    for event in ():
+    events: list[ModelEvent] = []
+    for event in events:
         yield event
 
 

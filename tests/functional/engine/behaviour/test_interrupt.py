@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -363,7 +364,7 @@ async def test_c3_15_interrupts_in_mid_stream_leave_a_pool_of_5_usable(
         for _ in range(3):
             runs = [await admit(store, agent(), deltas=True) for _ in range(5)]
             for run in runs:
-                await eventually(lambda run=run: _deltas(store, run))
+                await eventually(partial(_deltas, store, run))
                 await interrupt(store, run, scope=ACME)
             for run in runs:
                 header = await run_to_end(store, run)

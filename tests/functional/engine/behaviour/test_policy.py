@@ -9,6 +9,7 @@ from psych_runtime.api import publish
 from psych_runtime.errors import InvalidSpec
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, ToolFacts
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll, AskUnlessReadOnly
@@ -83,8 +84,6 @@ async def test_app_1_by_default_only_read_only_tools_run(store: Store, crew: Cre
 
 async def test_app_1_the_default_of_a_runtime_asks(store: Store, crew: Crew) -> None:
     """Nobody has to name it."""
-    from psych_runtime.runtime.runtime import Runtime
-
     bench, model = Bench(), _model()
     made = Runtime(store=store, model=model, registry=registry(*bench.tools()))
     await crew.start(made)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from itertools import pairwise
 
 from pydantic import JsonValue
 
@@ -42,7 +43,7 @@ from tests.servers.openai_server import (
 
 
 def _extends(requests: list[ModelRequest]) -> None:
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in pairwise(requests):
         assert (after.system, after.tools) == (before.system, before.tools)
         assert after.messages[: len(before.messages)] == before.messages
         assert (
@@ -247,7 +248,7 @@ async def test_mod_8_the_bytes_on_the_wire_extend(store: Store, crew: Crew) -> N
     bodies = [seen.body for seen in server.seen]
     assert len(bodies) == 4
     assert bodies[1] == bodies[2]
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in pairwise(bodies):
         assert after.startswith(_prefix(before))
         assert _without_messages(after) == _without_messages(before)
 

@@ -184,10 +184,8 @@ async def test_run_11_the_text_of_a_failed_call_is_kept_and_taken_back(
     model.turn(text="It is whole.")
     await crew.start(runtime(store, model))
     run = await admit(store, agent(), deltas=True)
-    chunks = []
     async with aclosing(stream_text(store, run, scope=ACME)) as texts:
-        async for chunk in texts:
-            chunks.append(chunk)
+        chunks = [chunk async for chunk in texts]
     found = await told(store, run)
     [failed] = found.every(ModelFailed)
     assert failed.said is not None
@@ -204,7 +202,7 @@ async def test_run_11_the_text_of_a_failed_call_is_kept_and_taken_back(
     assert shown.pop(first, "") == ""
     assert shown == {}
     if any(chunk.call == first for chunk in chunks):
-        assert [one.replaces for one in chunks if one.call == second][0] == first
+        assert next(one.replaces for one in chunks if one.call == second) == first
 
 
 async def test_run_11_a_reader_of_a_run_that_fails_hears_why(store: Store, crew: Crew) -> None:
@@ -213,8 +211,7 @@ async def test_run_11_a_reader_of_a_run_that_fails_hears_why(store: Store, crew:
     await crew.start(runtime(store, model))
     run = await admit(store, agent())
     with pytest.raises(RunFailed) as caught:
-        async for _ in stream_text(store, run, scope=ACME):
-            raise AssertionError("nothing was said")
+        await anext(stream_text(store, run, scope=ACME))
     assert (caught.value.state, caught.value.reason) == ("failed", "model_permanent")
 
 

@@ -1,6 +1,7 @@
 """Tokens and cost of a Run are those of its log, and what is unknown stays so (TOK-1, TOK-2)."""
 
 import pytest
+from pydantic import JsonValue
 
 from psych_runtime._reads import report
 from psych_runtime.api import interrupt
@@ -138,8 +139,8 @@ async def test_tok_1_a_providers_inclusive_totals_are_split(
     store: Store, crew: Crew, times: int
 ) -> None:
     """Of cumulative reports in a stream the last one counts, once."""
-    details = {"prompt_tokens_details": {"cached_tokens": 40}}
-    chunks = [usage_chunk(100, n + 1, **details) for n in range(times)]
+    details: JsonValue = {"cached_tokens": 40}
+    chunks = [usage_chunk(100, n + 1, prompt_tokens_details=details) for n in range(times)]
     reply = answer(sse(text_chunk("Hello."), finish_chunk(), *chunks, "[DONE]"))
     async with OpenAIServer(reply) as server:
         client = OpenAIClient(server.base_url)
