@@ -18,7 +18,22 @@ SCHEMAS = sorted((GENERATED / "schema").glob("*.json"))
 
 def test_the_published_roots() -> None:
     """One file each, in both forms."""
-    names = ["agent", "answer", "receipt", "record", "report", "spec", "status"]
+    names = [
+        "agent",
+        "answer",
+        "created",
+        "doctor",
+        "hash",
+        "receipt",
+        "record",
+        "report",
+        "runs",
+        "schemas",
+        "spec",
+        "status",
+        "unreadable",
+        "validation",
+    ]
     assert sorted(ROOTS) == names
     assert [path.stem for path in SCHEMAS] == names
     assert sorted(path.name for path in (GENERATED / "typescript").iterdir()) == [

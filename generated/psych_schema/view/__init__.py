@@ -3,22 +3,41 @@
 
 from psych_schema.view.answer import AnswerView
 from psych_schema.view.common import BlockedOn, Ended, Lifecycle, PendingApproval, PendingWait
+from psych_schema.view.created import CreatedView
+from psych_schema.view.doctor import DoctorView, RunCounts, WorkerLine
+from psych_schema.view.hash import HashView
 from psych_schema.view.report import AttemptLine, ModelCallLine, ReportView, ToolCallLine, Totals
+from psych_schema.view.runs import RunLine, RunsView
+from psych_schema.view.schemas import SchemasView
 from psych_schema.view.status import QueuedEntry, RunningCall, StatusView
+from psych_schema.view.unreadable import UnreadableView
+from psych_schema.view.validation import FileLine, IssueLine, ValidationView
 
 __all__ = [
     "AnswerView",
     "AttemptLine",
     "BlockedOn",
+    "CreatedView",
+    "DoctorView",
     "Ended",
+    "FileLine",
+    "HashView",
+    "IssueLine",
     "Lifecycle",
     "ModelCallLine",
     "PendingApproval",
     "PendingWait",
     "QueuedEntry",
     "ReportView",
+    "RunCounts",
+    "RunLine",
     "RunningCall",
+    "RunsView",
+    "SchemasView",
     "StatusView",
     "ToolCallLine",
     "Totals",
+    "UnreadableView",
+    "ValidationView",
+    "WorkerLine",
 ]

@@ -11,12 +11,13 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import typer
 
+from psych_runtime.cli.output import well_formed
 from psych_runtime.errors import UnsupportedStore
 from psych_runtime.ports.store import Store
 from psych_runtime.store.open import open_store
 from psych_schema.common import Scope
 
-__all__ = ["AsJson", "RunId", "StoreUrl", "Tenant", "look", "scope_of", "shown", "sqlite_path"]
+__all__ = ["RunId", "StoreUrl", "Tenant", "look", "scope_of", "shown", "sqlite_path"]
 
 StoreUrl = Annotated[
     str,
@@ -29,7 +30,6 @@ StoreUrl = Annotated[
 ]
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose Runs.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="A Run; `psych runs` lists them.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def look[T](url: str, ask: Callable[[Store], Awaitable[T]]) -> T:
@@ -44,7 +44,7 @@ def look[T](url: str, ask: Callable[[Store], Awaitable[T]]) -> T:
 
 def scope_of(tenant: str) -> Scope:
     """Return the scope of a tenant; wrong usage when its name cannot be one."""
-    if not 1 <= len(tenant) <= 128:
+    if not 1 <= len(tenant) <= 128 or well_formed(tenant) != tenant:
         raise typer.BadParameter("a tenant has 1 to 128 characters", param_hint="--tenant")
     return Scope(tenant=tenant)
 

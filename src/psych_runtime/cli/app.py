@@ -1,16 +1,84 @@
-"""The commands of `psych` by name; each is a function in a module of its own."""
+"""The commands of `psych` by name; the module of each is loaded when it is used.
 
-from typing import Annotated
+What one command needs (a store, rich, every record) does not slow down the others.
+"""
+
+from typing import Annotated, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from psych_runtime._version import __version__
-from psych_runtime.cli import doctor, log, new, report, runs, schema, validate
-from psych_runtime.cli import hash as hash_
 
 __all__ = ["app"]
 
+_NAMES: Final = ("new", "validate", "schema", "hash", "runs", "log", "report", "doctor")
+
+
+class _Commands(TyperGroup):
+    """Knows the names; loads a command to run it, and all of them to list or suggest them."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return list(_NAMES)
+
+    def get_command(self, ctx: object, cmd_name: str) -> TyperCommand | None:
+        if cmd_name in _NAMES:
+            return self._loaded(cmd_name)
+        for name in _NAMES:  # the error suggests what it finds in `commands`
+            self._loaded(name)
+        return None
+
+    def _loaded(self, name: str) -> TyperCommand:
+        if name not in self.commands:
+            self.commands[name] = get_command(_load(name))
+        command = self.commands[name]
+        assert isinstance(command, TyperCommand)
+        return command
+
+
+def _load(name: str) -> typer.Typer:
+    """Return an application of one command; its module is imported here."""
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    add = one.command(name)
+    match name:
+        case "new":
+            from psych_runtime.cli.new import new
+
+            add(new)
+        case "validate":
+            from psych_runtime.cli.validate import validate
+
+            add(validate)
+        case "schema":
+            from psych_runtime.cli.schema import schema
+
+            add(schema)
+        case "hash":
+            from psych_runtime.cli.hash import hash_spec
+
+            add(hash_spec)
+        case "runs":
+            from psych_runtime.cli.runs import runs
+
+            add(runs)
+        case "log":
+            from psych_runtime.cli.log import log
+
+            add(log)
+        case "report":
+            from psych_runtime.cli.report import report
+
+            add(report)
+        case "doctor":
+            from psych_runtime.cli.doctor import doctor
+
+            add(doctor)
+    return one
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,16 +100,3 @@ def _options(
     ] = False,
 ) -> None:
     """Take the options that stand before a command."""
-
-
-for _name, _command in (
-    ("new", new.new),
-    ("validate", validate.validate),
-    ("schema", schema.schema),
-    ("hash", hash_.hash_spec),
-    ("runs", runs.runs),
-    ("log", log.log),
-    ("report", report.report),
-    ("doctor", doctor.doctor),
-):
-    app.command(_name)(_command)

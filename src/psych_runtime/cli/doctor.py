@@ -5,19 +5,17 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 import typer
-from pydantic import JsonValue
 
 from psych_runtime._reads import list_runs, status
 from psych_runtime._system import System
-from psych_runtime.cli._reading import AsJson, StoreUrl, Tenant, look, scope_of, shown, sqlite_path
+from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of, shown, sqlite_path
 from psych_runtime.cli._text import ago, clean, columns
-from psych_runtime.cli.output import console, print_json
+from psych_runtime.cli.output import AsJson, console, print_view, well_formed
 from psych_runtime.errors import PsychError, UnsupportedStore
 from psych_runtime.ports.store import Store
-from psych_schema.base import format_instant
 from psych_schema.common import Scope
 from psych_schema.store import WorkerRow
-from psych_schema.view import StatusView
+from psych_schema.view import DoctorView, RunCounts, StatusView, WorkerLine
 
 __all__ = ["doctor"]
 
@@ -38,7 +36,8 @@ class _Found(NamedTuple):
 def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -> None:
     """Check that a store can be used, that workers are alive, and that Runs can go on.
 
-    Exit code 1 when a problem was found. Of the Runs, a tenant's are looked at.
+    Exit code 1 when a problem was found. Of the Runs, a tenant's are looked at. With --json the
+    document of the published schema `doctor.json`.
     """
     scope = scope_of(tenant)
     now = System().now()
@@ -49,10 +48,17 @@ def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -
         problems = [*_of_file(facts), *_of_runs(found, now)]
     except PsychError as error:
         facts, problems = {}, [str(error)]
+    view = DoctorView(
+        store=well_formed(shown(store)),
+        facts=facts,
+        workers=tuple(_line(one, now) for one in found.workers) if found else (),
+        runs=RunCounts.model_validate(found.states) if found else None,
+        problems=tuple(map(well_formed, problems)),
+    )
     if as_json:
-        print_json(_as_json(store, facts, found, problems, now))
+        print_view(view)
     else:
-        _print(store, facts, found, problems, now)
+        _print(view, now)
     if problems:
         raise typer.Exit(1)
 
@@ -114,60 +120,39 @@ def _runs(count: int) -> str:
     return "1 run needs" if count == 1 else f"{count} runs need"
 
 
-def _as_json(
-    url: str,
-    facts: Mapping[str, str],
-    found: _Found | None,
-    problems: Sequence[str],
-    now: datetime,
-) -> JsonValue:
-    workers: list[JsonValue] = [
-        {
-            "id": one.id,
-            "alive": _alive(one, now),
-            "lease_until": format_instant(one.lease_until),
-            "build": one.build,
-            "tools": list(one.tools),
-        }
-        for one in (found.workers if found else ())
-    ]
-    return {
-        "store": shown(url),
-        "facts": dict(facts),
-        "workers": workers,
-        "runs": dict(found.states) if found else None,
-        "problems": list(problems),
-    }
+def _line(worker: WorkerRow, now: datetime) -> WorkerLine:
+    return WorkerLine(
+        id=worker.id,
+        alive=_alive(worker, now),
+        lease_until=worker.lease_until,
+        build=worker.build,
+        tools=worker.tools,
+    )
 
 
-def _print(
-    url: str,
-    facts: Mapping[str, str],
-    found: _Found | None,
-    problems: Sequence[str],
-    now: datetime,
-) -> None:
+def _print(view: DoctorView, now: datetime) -> None:
     out = console()
-    out.print(f"store    {shown(url)}")
-    for name, value in facts.items():
+    out.print(f"store    {view.store}")
+    for name, value in view.facts.items():
         out.print(f"         {name.replace('_', ' ')} {value}")
-    if found is not None:
-        out.print(f"workers  {len(found.workers)}")
+    if view.runs is not None:
+        out.print(f"workers  {len(view.workers)}")
         rows = [
             (
                 one.id,
-                "alive" if _alive(one, now) else f"silent, lease over {ago(one.lease_until, now)}",
+                "alive" if one.alive else f"silent, lease over {ago(one.lease_until, now)}",
                 one.build,
                 ", ".join(one.tools) or "no tools",
             )
-            for one in found.workers
+            for one in view.workers
         ]
         for line in columns(("", "", "", ""), rows):
             if line:
                 out.print(f"         {line}")
-        counts = ", ".join(f"{count} {state}" for state, count in found.states.items() if count)
+        states = view.runs.model_dump().items()
+        counts = ", ".join(f"{count} {state}" for state, count in states if count)
         out.print(f"runs     {counts or 'none'}")
-    for problem in problems:
+    for problem in view.problems:
         out.print(f"problem  {clean(problem)}", style="red")
-    if not problems:
+    if not view.problems:
         out.print("all is well", style="green")

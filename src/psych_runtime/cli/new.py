@@ -7,7 +7,8 @@ from typing import Annotated, Final
 import typer
 
 from psych_runtime.cli import _templates as templates
-from psych_runtime.cli.output import console, fail, print_json
+from psych_runtime.cli.output import AsJson, console, fail, print_view, well_formed
+from psych_schema.view import CreatedView
 
 __all__ = ["new"]
 
@@ -24,12 +25,13 @@ def new(
     python: Annotated[
         bool, typer.Option("--python/--yaml", help="Write the agent in Python, or in YAML.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a project with one agent and one tool; `python NAME/run.py` runs it.
 
     Without OPENAI_API_KEY or PSYCH_BASE_URL in the environment the model is a script, so it
-    runs offline. Nothing that exists is overwritten: exit code 1, and nothing was written.
+    runs offline. Nothing that exists is overwritten: exit code 1, and nothing was written. With
+    --json the document of the published schema `created.json`.
     """
     if _NAME.fullmatch(name) is None:
         raise typer.BadParameter(f"{name!r} must be 1 to 63 of a-z 0-9 _ -, a letter first")
@@ -41,15 +43,16 @@ def new(
         fail(f"{error.filename} exists; nothing was written. Choose another name or --dir")
     except OSError as error:
         fail(f"{error.filename} cannot be written: {(error.strerror or str(error)).lower()}")
+    paths = {file: well_formed(str(target / file)) for file in contents}
     if as_json:
-        print_json({"files": [str(target / file) for file in contents]})
+        print_view(CreatedView(files=tuple(paths.values())))
         return
     out = console()
-    for file in contents:
-        out.print(f"wrote {target / file}")
-    out.print(f"\nNext: python {target / 'run.py'}")
+    for path in paths.values():
+        out.print(f"wrote {path}")
+    out.print(f"\nNext: python {paths['run.py']}")
     if not python:
-        out.print(f"      psych validate {target / 'agent.yaml'}")
+        out.print(f"      psych validate {paths['agent.yaml']}")
 
 
 def _write(target: Path, contents: dict[str, str]) -> None:

@@ -1,23 +1,35 @@
 """What all commands print with: JSON for programs, colours for terminals only, one way to fail."""
 
-import json
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from pydantic import JsonValue
-from rich.console import Console
+import typer
 
-__all__ = ["console", "fail", "print_json"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from psych_schema.base import Open
+
+__all__ = ["AsJson", "console", "fail", "print_view", "well_formed"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def console() -> Console:
+def console() -> "Console":
     """Return a console on standard output that wraps nothing and colours only a terminal."""
+    from rich.console import Console
+
     return Console(highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
-def print_json(value: JsonValue) -> None:
-    """Print `value` as one indented JSON document."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+def print_view(view: "Open") -> None:
+    """Print `view` as one indented JSON document, which its published schema describes."""
+    print(view.model_dump_json(indent=2))
+
+
+def well_formed(text: str) -> str:
+    r"""Return `text` with what is not Unicode (a byte in a file's name) written as `\udcff`."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def fail(message: str) -> NoReturn:

@@ -1,9 +1,9 @@
 """`psych report`: what happened in a Run and what it cost."""
 
 from psych_runtime import _reads
-from psych_runtime.cli._reading import AsJson, RunId, StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import RunId, StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._report_text import report_text
-from psych_runtime.cli.output import console
+from psych_runtime.cli.output import AsJson, console, print_view
 
 __all__ = ["report"]
 
@@ -18,7 +18,7 @@ def report(
     scope = scope_of(tenant)
     found = look(store, lambda opened: _reads.report(opened, run_id, scope=scope))
     if as_json:
-        print(found.model_dump_json(indent=2))
+        print_view(found)
         return
     out = console()
     for line in report_text(found):

@@ -4,16 +4,17 @@ import sys
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 
 from psych_runtime._reads import list_runs
 from psych_runtime._system import System
-from psych_runtime.cli._reading import AsJson, StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._text import ago, columns
-from psych_runtime.cli.output import console
+from psych_runtime.cli.output import AsJson, console, print_view
 from psych_runtime.ports.store import Page
 from psych_schema.common import RunPhase
+from psych_schema.record import ThreadRef
 from psych_schema.store import RunRow
+from psych_schema.view import RunLine, RunsView
 
 __all__ = ["runs"]
 
@@ -30,18 +31,42 @@ def runs(
 ) -> None:
     """List a tenant's Runs, newest first.
 
-    With --json an array of their headers. When there are more, standard error says with which
-    --cursor the next page begins.
+    When there are more, standard error says with which --cursor the next page begins. With --json
+    the document of the published schema `runs.json`, which has the cursor.
     """
     scope = scope_of(tenant)
     page = look(store, lambda s: list_runs(s, scope=scope, state=state, limit=limit, cursor=cursor))
     if as_json:
-        rows: TypeAdapter[tuple[RunRow, ...]] = TypeAdapter(tuple[RunRow, ...])
-        print(rows.dump_json(page.headers, indent=2).decode())
-    else:
-        _print(page, tenant)
+        lines = tuple(_line(header) for header in page.headers)
+        print_view(RunsView(runs=lines, cursor=page.cursor))
+        return
+    _print(page, tenant)
     if page.cursor is not None:
         print(f"there are more: --cursor {page.cursor}", file=sys.stderr)
+
+
+def _line(header: RunRow) -> RunLine:
+    return RunLine(
+        tenant=header.tenant,
+        run_id=header.run_id,
+        version=header.version,
+        state=header.state,
+        abort=header.abort,
+        head=header.head,
+        head_hash=header.head_hash,
+        head_at=header.head_at,
+        worker=header.worker,
+        epoch=header.epoch,
+        crashes=header.crashes,
+        priority=header.priority,
+        thread=ThreadRef(id=header.thread, position=header.position, previous=header.previous),
+        parent=header.parent,
+        root=header.root,
+        created_at=header.created_at,
+        wake_at=header.wake_at,
+        deadline_at=header.deadline_at,
+        remaining_seconds=header.remaining_seconds,
+    )
 
 
 def _print(page: Page, tenant: str) -> None:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import psych_schema
-from psych_runtime.cli.output import print_json
+from psych_runtime.cli.output import AsJson, print_view
 from psych_runtime.core._near import nearest
+from psych_schema.view import SchemasView
 
 __all__ = ["schema"]
 
@@ -18,12 +19,13 @@ def schema(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Which one; without it, list them.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print a published JSON Schema, or the names of all of them.
 
     Each stands alone (draft 2020-12, no references to other files). In an editor, put
-    `# yaml-language-server: $schema=agent.json` on top of a Spec.
+    `# yaml-language-server: $schema=agent.json` on top of a Spec. With --json the names are the
+    document of the published schema `schemas.json`; a schema is JSON as it is.
     """
     published = _published()
     if name is not None:
@@ -35,7 +37,7 @@ def schema(
             raise typer.BadParameter(f"no schema {wanted!r}; there are {known}{hint}")
         print(published[wanted].read_text(encoding="utf-8"), end="")
     elif as_json:
-        print_json({"schemas": list(published)})
+        print_view(SchemasView(schemas=tuple(published)))
     else:
         print("\n".join(published))
 

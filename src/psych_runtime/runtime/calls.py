@@ -15,6 +15,7 @@ from psych_runtime.ports.policy import Allow, Ask, Deny
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
+from psych_runtime.tools._text import clip
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
@@ -32,6 +33,7 @@ __all__ = ["run_calls"]
 
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut
 _NAMES_SHOWN: Final = 20
+_REASON_BYTES: Final = 2048
 _CUT_BY: Final = {
     "length": "reached the output limit",
     "content_filter": "was cut off by a content filter",
@@ -272,7 +274,7 @@ def _too_long(tool: RegisteredTool, problem: str) -> str:
 
 def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:
     if isinstance(decision, Deny):
-        return f"The call was denied: {decision.reason}"
+        return f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"
     return (
         f"{tool.name} may change something, and nobody can approve it here. Whoever runs this "
         "agent can allow it with policy=AllowAll() or a Policy of their own, or register the tool "

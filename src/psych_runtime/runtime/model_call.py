@@ -1,6 +1,7 @@
 """One model call: asked, streamed, recorded whatever comes of it (R-8, R-19, RUN-11)."""
 
 import asyncio
+import math
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +38,7 @@ __all__ = ["call_model"]
 _CLOSING_SECONDS: Final = 2.0
 _FIRST_BACKOFF_SECONDS: Final = 0.5
 _LONGEST_BACKOFF_SECONDS: Final = 60.0
+_LONGEST_RETRY_AFTER_SECONDS: Final = 365 * 86_400.0
 _MESSAGE_CHARACTERS: Final = 2000
 
 
@@ -270,8 +272,9 @@ def _fail(call: _Call, error: ModelError, *, code: str | None = None) -> None:
 
 def _wait_seconds(attempt: Attempt, error: ModelTransient) -> float:
     """Return how long to wait: what the provider says, else a back-off with jitter."""
-    if error.retry_after_seconds is not None:
-        return max(0.0, error.retry_after_seconds)
+    said = error.retry_after_seconds
+    if said is not None and not math.isnan(said):
+        return min(max(0.0, said), _LONGEST_RETRY_AFTER_SECONDS)
     failures: int = min(attempt.state.turn_failures, 16)
     backoff = min(_LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0**failures)
     return backoff * (0.5 + attempt.host.system.random() / 2)

@@ -29,6 +29,7 @@ __all__ = ["MAX_ARGUMENTS_BYTES", "Channel", "Incoming", "clean_text"]
 MAX_ARGUMENTS_BYTES: Final = 64 * 1024
 _MAX_STREAM_CHARACTERS: Final = 16 * 1024 * 1024
 _ECHO_CHARACTERS: Final = 1000
+_NAME_CHARACTERS: Final = 256
 
 type Channel = tuple[Literal["text", "reasoning", "arguments"], int]
 """What a delta belongs to: text, reasoning or arguments, and for the last the call's index."""
@@ -98,7 +99,8 @@ class Incoming:
                 self._token(event.text, words=True)
                 piece = self._piece(reasoning=True)
                 piece.texts.append(event.text)
-                piece.signature = event.signature or piece.signature
+                if event.signature:
+                    piece.signature = clean_text(event.signature)
                 return ("reasoning", 0), event.text
             case CallDelta():
                 self._token(event.arguments, words=False)
@@ -115,7 +117,8 @@ class Incoming:
                 self.cost = event.cost or self.cost
             case Finish():
                 self.finish = event.reason
-                self.served_by = event.served_by
+                if event.served_by is not None:
+                    self.served_by = clean_text(event.served_by)[:_NAME_CHARACTERS]
         return None
 
     def parts(self) -> tuple[Part, ...]:

@@ -10,6 +10,8 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from psych_runtime.core.canonical import canonical_json
+
 __all__ = ["Parameter", "arguments_schema", "check_schema"]
 
 

@@ -1,31 +1,25 @@
 """`psych log` prints records as they are stored, also those that nobody can read (CLI-1)."""
 
+import json
+import sqlite3
 from pathlib import Path
 
-from psych_runtime import parse_record
-from psych_runtime.core.codec import sha256
-from psych_runtime.ports.store import Change, HeaderChange, Sealed, Store, Unit
+import pytest
+
+from psych_runtime import InvalidPayload, parse_record
 from psych_runtime.testing import CountingSystem, LogBuilder
 from psych_schema.record import ToolCompleted
-from psych_schema.store import RecordRow
 from tests.functional.cli.inside import psych
-from tests.functional.cli.stored import do, killed, stored
+from tests.functional.cli.stored import killed, published, stored, unreadable, waiting
+
+BODY = '{"broken":"\\u001b[2J"}\x1b[2J\n'
 
 
 def broken(folder: Path) -> tuple[str, LogBuilder]:
     """Store a Run whose last row is no record; return the store's URL and the log before it."""
-    log = LogBuilder(tenant="local", system=CountingSystem())
-    log.admit("hi")
+    log = waiting()
     url = stored(folder, log)
-    body = '{"broken":"\\u001b[2J"}\x1b[2J'
-    row = RecordRow(run_id=log.run_id, seq=2, tenant="local", type="turn.started", body=body)
-    sealed = Sealed(row, log.entries[0].record, sha256(body))
-    change = Change(log.run_id, 1, None, (sealed,), HeaderChange())
-
-    async def write(store: Store) -> None:
-        await store.commit([Unit("com_x", "local", (change,))])
-
-    do(url, write)
+    unreadable(url, log, BODY)
     return url, log
 
 
@@ -99,15 +93,61 @@ def test_log_3_log_shows_a_row_that_nobody_can_read_and_exits_with_1(tmp_path: P
     assert ran.err.startswith(f"error: unreadable: run {log.run_id} at seq 2;")
 
 
-def test_log_3_log_as_json_keeps_a_row_that_nobody_can_read_as_it_is(tmp_path: Path) -> None:
-    """What is stored, untouched, after the records that can be read."""
+def test_log_3_log_as_json_says_of_a_row_that_nobody_can_read_that_it_is_none(
+    tmp_path: Path,
+) -> None:
+    """In its place, on one line, what is stored untouched; it cannot be taken for a record."""
     url, log = broken(tmp_path)
     ran = psych("log", log.run_id, "--store", url, "--json")
 
     first, second = ran.out.splitlines()
     assert ran.code == 1
     assert parse_record(first) == log.entries[0].record
-    assert second.startswith('{"broken":')
+    assert json.loads(second) == {
+        "type": "unreadable",
+        "run_id": log.run_id,
+        "seq": 2,
+        "stored_type": "turn.started",
+        "code": "corrupt_log",
+        "message": f"unreadable: run {log.run_id} at seq 2; the log is left as it is, "
+        "see `psych log`",
+        "body": BODY,
+        "content": None,
+    }
+    assert published("record").is_valid(json.loads(first))
+    assert not published("record").is_valid(json.loads(second))
+    with pytest.raises(InvalidPayload):
+        parse_record(second)
+
+
+def test_log_4_log_as_json_keeps_what_a_newer_build_wrote(tmp_path: Path) -> None:
+    """This build cannot read it; whoever can gets the text."""
+    log = waiting()
+    url = stored(tmp_path, log)
+    body = '{"v":9,"epoch":0,"at":"2026-01-01T00:00:00.000000Z"}'
+    unreadable(url, log, body, type="moon.landed")
+    ran = psych("log", log.run_id, "--store", url, "--json")
+
+    last = json.loads(ran.out.splitlines()[-1])
+    assert ran.code == 1
+    assert (last["code"], last["stored_type"], last["body"]) == (
+        "newer_record",
+        "moon.landed",
+        body,
+    )
+
+
+def test_cli_1_log_as_json_has_one_line_for_a_record_stored_on_several(tmp_path: Path) -> None:
+    """Somebody repaired a log by hand, and his editor was tidy."""
+    log = waiting()
+    url = stored(tmp_path, log)
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute("UPDATE record SET body = replace(body, ',\"seq\"', ',\r\n \"seq\"')")
+    database.close()
+    ran = psych("log", log.run_id, "--store", url, "--json")
+
+    [line] = ran.out.splitlines()
+    assert parse_record(line) == log.entries[0].record
 
 
 def test_cli_1_log_of_an_unknown_run_is_an_error(tmp_path: Path) -> None:

@@ -7,37 +7,9 @@ import pytest
 
 from psych_runtime.testing import CountingSystem, LogBuilder
 from psych_runtime.views import answer_view, report_view, status_view
-from psych_schema.common import Cost
 from psych_schema.view import ReportView
 from tests.functional.cli.inside import psych
-from tests.functional.cli.stored import killed, published, stored, waiting
-
-
-def asking() -> LogBuilder:
-    """Return a Run that waits for consent and for an answer, with a message in its queue."""
-    log = LogBuilder(tenant="local", system=CountingSystem())
-    log.admit("hi")
-    log.claim()
-    charge, ask = log.turn(["charge", "ask"])
-    log.request(charge, arguments={"cents": 5}, expires_at=log.header.head_at)
-    log.start(ask)
-    log.wait("question", call=ask, ask={"question": "which?"}, expires_at=log.header.head_at)
-    log.send("and?")
-    log.suspend(wake_at=log.header.head_at)
-    return log
-
-
-def busy() -> LogBuilder:
-    """Return a Run with a call under way, an abort, and a model call that failed."""
-    log = LogBuilder(tenant="local", system=CountingSystem())
-    log.admit("hi", deadline_seconds=60.0)
-    log.claim()
-    log.begin_turn()
-    log.fail(log.ask())
-    [call] = log.answer(log.ask(tries=2), ["look"], cost=Cost(amount="1.50", source="provider"))
-    log.start(call)
-    log.abort()
-    return log
+from tests.functional.cli.stored import asking, busy, killed, published, stored, waiting
 
 
 def sections(text: str) -> list[str]:

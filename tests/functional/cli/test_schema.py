@@ -14,7 +14,7 @@ def test_cli_1_schemas_are_listed() -> None:
     names = ran.out.split()
     assert ran.code == 0
     assert names == sorted(names)
-    assert {"agent", "answer", "record", "report", "status"} <= set(names)
+    assert {"agent", "answer", "record", "report", "runs", "status"} <= set(names)
     assert psych("schema", "--json").json() == {"schemas": names}
 
 

@@ -107,6 +107,14 @@ def test_cli_1_colours_are_for_terminals(folder: Path) -> None:
     assert "\x1b[1m" in psych("validate", "broken.yaml", cwd=folder, FORCE_COLOR="1").out
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_cli_1_a_file_name_may_be_no_unicode(folder: Path, more: tuple[str, ...]) -> None:
+    """It is printed with its bytes escaped, where the encoding is strict, too."""
+    ran = psych("validate", folder / "\udcff.yaml", *more, PYTHONIOENCODING="utf-8:strict")
+    assert (ran.code, ran.err) == (1, "")
+    assert "\\udcff.yaml" in ran.out.replace("\\\\", "\\")
+
+
 def test_cli_1_a_file_cannot_paint_the_terminal(folder: Path) -> None:
     """What a file holds is shown, not obeyed."""
     (folder / "evil.json").write_text('{"kind": "agent\x1b[31m"}')

@@ -55,6 +55,8 @@ LAZY_LIBRARIES: Mapping[str, str] = {
 LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/__init__.py": "the public names load on first use",
     "src/psych_runtime/api.py": "jsonschema costs a fifth of a second, and only publishing asks it",
+    "src/psych_runtime/cli/app.py": "a command loads what it needs, not what the others need",
+    "src/psych_runtime/cli/hash.py": "views load every record; a bare hash needs none",
     "src/psych_runtime/store/open.py": "a browser's Python has no sqlite3",
 }
 """Which files may import modules of ours in a function, and why."""
@@ -392,7 +394,8 @@ def function_imports(module: Module) -> Iterator[Breach]:
     for statement, name in module.imports:
         if id(statement) not in inside or _is_of(name, LAZY_LIBRARIES):
             continue
-        if not (name.startswith("psych_runtime") and module.path in LAZY_MODULES):
+        ours = name.startswith(("psych_runtime", "psych_schema"))
+        if not (ours and module.path in LAZY_MODULES):
             yield module.breach(
                 statement,
                 f"{name} imported in a function: move it to the top and break the cycle, or add "

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from psych_runtime.ports.policy import Deny
 from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
-from psych_schema.model import Finish, ModelEvent, ModelRequest, TextDelta
-from psych_schema.record import AttemptEnded, ModelFailed
+from psych_schema.model import Finish, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
+from psych_schema.record import AttemptEnded, ModelCompleted, ModelFailed
 from tests.functional.engine.behaviour.talk import talk, told
-from tests.functional.engine.harness import Crew, admit, agent, runtime
+from tests.functional.engine.harness import Crew, admit, agent, eventually, of_type, runtime
 
 
 class Odd(BaseException):
@@ -323,6 +324,7 @@ async def test_mod_5_an_answer_that_is_whole_stays_so_however_it_is_closed(
     assert client.calls == 1
 
 
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
 async def test_bad_input_a_client_that_does_not_let_go_is_left_behind(
     store: Store, crew: Crew
 ) -> None:
@@ -345,3 +347,73 @@ async def test_bad_input_a_client_that_does_not_let_go_is_left_behind(
     found = await told(store, run)
     release.set()
     assert found.end == ("timed_out", "timed_out")
+
+
+@pytest.mark.parametrize("seconds", [1e300, float("inf"), float("nan"), -5.0])
+async def test_bad_input_a_retry_after_that_is_none(
+    store: Store, crew: Crew, seconds: float
+) -> None:
+    """A wait that no clock can name is bounded or left to the back-off; the attempt lives on."""
+    model = FakeModel().raises_transient(503, retry_after_seconds=seconds).turn(text="Whole.")
+    await crew.start(runtime(store, model))
+    run = await admit(store, agent())
+
+    async def failed() -> bool:
+        return bool(await of_type(store, run, ModelFailed))
+
+    await eventually(failed)
+    [one] = await of_type(store, run, ModelFailed)
+    assert one.failure.code == "model_transient"
+    assert one.retry_at is not None
+    assert await of_type(store, run, AttemptEnded) == []
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        Finish(reason="stop", served_by="a\ud800b"),
+        Finish(reason="stop", served_by="m" * 1_000_000),
+        Finish(reason="stop", served_by="\x00"),
+        Finish(reason="stop", served_by=""),
+    ],
+)
+async def test_bad_input_a_served_model_with_a_strange_name(
+    store: Store, crew: Crew, finish: Finish
+) -> None:
+    """What a provider calls itself is foreign text: kept within bounds."""
+
+    async def play(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        yield ReasoningDelta(text="Hm.", signature="s\udfff")
+        yield TextDelta(text="Hello.")
+        yield finish
+
+    found = await talk(store, crew, Client(play))
+    assert found.end == ("completed", None)
+    [done] = found.every(ModelCompleted)
+    assert done.served_by is not None
+    assert len(done.served_by) <= 256
+
+
+class Words:
+    """A policy that denies at length."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    async def decide_tool(self, *_: object) -> Deny:
+        """Deny."""
+        return Deny(self.reason)
+
+
+@pytest.mark.parametrize("reason", ["x" * 2_000_000, "a\ud800b", ""])
+async def test_bad_input_a_policys_reason_is_bounded(
+    store: Store, crew: Crew, reason: str
+) -> None:
+    """Foreign text in a record has a bound, whoever wrote it."""
+    model = FakeModel().turn(tool_calls=[("act", {})]).turn(text="Well.")
+    found = await talk(store, crew, model, _named(_prints), policy=Words(reason))
+    [(code, message)] = found.refusals
+    assert code == "denied"
+    assert message.startswith("The call was denied: ")
+    assert len(message) < 2_200
+    assert found.end == ("completed", None)

@@ -209,6 +209,7 @@ async def test_run_4_a_tool_that_must_not_be_interrupted_has_its_timeout(
     assert found.end == ("aborted", "aborted")
 
 
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
 async def test_run_4_force_gives_up_what_must_not_be_interrupted(store: Store, crew: Crew) -> None:
     """The first interrupt waits; the second one with force does not."""
     began = asyncio.Event()
@@ -301,6 +302,7 @@ async def test_run_4_a_sync_tool_that_ends_in_time_keeps_its_outcome(
     assert found.end == ("aborted", "aborted")
 
 
+@pytest.mark.parametrize("store", ["memory"], indirect=True)
 async def test_run_4_a_tool_that_swallows_its_cancellation_is_given_up(
     store: Store, crew: Crew
 ) -> None:
@@ -393,3 +395,23 @@ async def test_run_4_the_result_of_an_aborted_call_is_in_words(store: Store, cre
     found: Told = await told(store, run)
     [done] = found.every(ToolCompleted)
     assert "cancelled" in said(done)
+
+
+@pytest.mark.parametrize("seconds", [4.0, 3600.0])
+async def test_run_4_while_it_waits_to_try_the_model_again(
+    store: Store, crew: Crew, seconds: float
+) -> None:
+    """In a slot or parked: it is aborted without another call, and nobody waits out the time."""
+    model = FakeModel().raises_transient(429, retry_after_seconds=seconds).turn(text="Never.")
+    await crew.start(runtime(store, model))
+    run = await admit(store, agent(deadline_seconds=10_000.0))
+
+    async def failed() -> bool:
+        parked = (await store.header(ACME.tenant, run)).state == "suspended"
+        return bool(await of_type(store, run, ModelFailed)) and parked is (seconds > 5)
+
+    await eventually(failed)
+    await interrupt(store, run, scope=ACME)
+    found = await told(store, run)
+    assert found.end == ("aborted", "aborted")
+    assert len(model.requests) == 1

@@ -1,11 +1,14 @@
 """Who may call what: the default, others, and one that breaks (APP-1, TOOL-2, PUB-2, PUB-3)."""
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from psych_runtime.api import publish
+from psych_runtime._reads import status
+from psych_runtime.api import interrupt, publish
 from psych_runtime.errors import InvalidSpec
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, ToolFacts
 from psych_runtime.ports.store import Store
@@ -241,6 +244,49 @@ async def test_tool_2_a_running_sibling_of_a_call_whose_policy_raises(
     assert found.end == ("completed", None)
 
 
+class Silent:
+    """A policy that never answers."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def decide_tool(self, *_: object) -> Allow:
+        """Think for ever."""
+        self.asked.set()
+        await asyncio.Event().wait()
+        return Allow()
+
+
+async def test_run_4_a_policy_that_never_answers_is_cut(store: Store, crew: Crew) -> None:
+    """Interrupted, the call is refused: nothing was started."""
+    policy = Silent()
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})])
+    await crew.start(runtime(store, model, pay, policy=policy))
+    run = await admit(store, agent("pay"))
+    await policy.asked.wait()
+    await interrupt(store, run, scope=ACME)
+    found = await told(store, run)
+    assert [code for code, _ in found.refusals] == ["aborted"]
+    assert found.every(ToolStarted) == []
+    assert found.end == ("aborted", "aborted")
+
+
+class Confused:
+    """A policy that does not know what a decision is."""
+
+    async def decide_tool(self, *_: object) -> Any:
+        """Answer something."""
+        return True
+
+
+async def test_tool_2_what_is_no_decision_allows_nothing(store: Store, crew: Crew) -> None:
+    """Only Allow lets a call run."""
+    model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done.")
+    found = await talk(store, crew, model, pay, policy=Confused())
+    assert [code for code, _ in found.refusals] == ["denied"]
+    assert found.every(ToolStarted) == []
+
+
 async def test_pub_2_what_was_not_checked_is_said(store: Store) -> None:
     """Without a registry or a runtime, publishing works and names what is open."""
     version = await publish(store, agent("pay"), scope=ACME)
@@ -288,6 +334,10 @@ async def test_pub_3_a_version_published_unchecked_waits_for_a_worker_that_can(
     other = await told(store, await admit(store, agent(), "Hello."))
     assert other.end[0] in ("completed", "failed")
     assert (await store.header(ACME.tenant, run)).epoch == 0
+    blocked = (await status(store, run, scope=ACME)).blocked_on
+    assert blocked is not None
+    assert blocked.tools == ("code:pay",)
+    assert "no live worker has tool" in blocked.message
     await crew.start(runtime(store, model, pay))
     found = await told(store, run)
     assert found.end == ("completed", None)

@@ -107,6 +107,7 @@ async def test_str_1_across_an_interrupt(store: Store, crew: Crew) -> None:
     await run_to_end(store, run)
     async with asyncio.timeout(BOUND_SECONDS):
         assert await reader == await records_of(store, run)
+    assert model.closed == 1
 
 
 async def test_str_2_a_reader_that_never_reads_delays_nothing(store: Store, crew: Crew) -> None:

@@ -9,6 +9,7 @@ from psych_runtime.ports.store import Store
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
+from psych_runtime.tools.decorator import tool
 from psych_schema.record import AttemptEnded, AttemptStarted, ToolCompleted
 from tests.functional.engine.durability.crashes import Bench, die
 from tests.functional.engine.flaky import Flaky, Gate, units_of
@@ -302,3 +303,50 @@ async def test_r_8_log_that_cannot_be_read_yet_is_read_later(
 
     assert sorted(map(str, lost)) == sorted([first, second])
     assert len(await of_type(store, second, AttemptStarted)) == 1
+
+
+async def test_r_4_loss_of_a_run_cancels_what_may_be_interrupted_only(
+    store: Store, flaky: Flaky, crew: Crew
+) -> None:
+    """The one tool is cut at once; the other is let run to its end, its result discarded."""
+    release = asyncio.Event()
+    ends: list[str] = []
+
+    async def work(name: str) -> str:
+        try:
+            await release.wait()
+        except asyncio.CancelledError:
+            ends.append(f"{name} was cancelled")
+            raise
+        ends.append(f"{name} ended")
+        return "ok"
+
+    @tool
+    async def read() -> str:
+        """Read."""
+        return await work("read")
+
+    @tool(interruptible=False)
+    async def charge() -> str:
+        """Charge the card."""
+        return await work("charge")
+
+    model = FakeModel().turn(tool_calls=[("read", {}), ("charge", {})]).turn(text="Done.")
+    worker = await crew.start(runtime(flaky, model, read, charge))
+    dead = worker.lease.worker
+    run = await admit(store, agent("read", "charge"))
+
+    async def both_run() -> bool:
+        return (await kinds_of(store, run)).count("tool.started") == 2
+
+    await eventually(both_run)
+    await die(flaky, store, worker)
+    await crew.start(runtime(store, model, read, charge))
+    header = await run_to_end(store, run)
+    flaky.faults.away = False
+    await eventually(lambda: worker.lease.worker not in (None, dead))
+    await eventually(lambda: ends == ["read was cancelled"])
+    release.set()
+    await eventually(lambda: ends == ["read was cancelled", "charge ended"])
+
+    assert await store.header(ACME.tenant, run) == header
