@@ -222,7 +222,7 @@ async def test_session_closed_in_flight_is_resumed_by_another(tmp_path: Path) ->
             async for record in made.stream(run.run_id):
                 if record.type == "model.delta" and len(slow.requests) == 2:
                     break
-        made.worker._grace_seconds = 0.0
+        made.worker._grace_seconds = 0.0  # the model would use all of it
 
     quick = FakeModel().turn(tool_calls=[("note", {"text": "x"})]).turn(text="Thought.")
     async with session(quick, tools=[note], store=url, policy=AllowAll()) as made:

@@ -406,9 +406,7 @@ class Words:
 
 
 @pytest.mark.parametrize("reason", ["x" * 2_000_000, "a\ud800b", ""])
-async def test_bad_input_a_policys_reason_is_bounded(
-    store: Store, crew: Crew, reason: str
-) -> None:
+async def test_bad_input_a_policys_reason_is_bounded(store: Store, crew: Crew, reason: str) -> None:
     """Foreign text in a record has a bound, whoever wrote it."""
     model = FakeModel().turn(tool_calls=[("act", {})]).turn(text="Well.")
     found = await talk(store, crew, model, _named(_prints), policy=Words(reason))

@@ -245,3 +245,30 @@ async def test_v9_a_tools_error_text_with_a_surrogate(store: Store, crew: Crew) 
     found = await talk(store, crew, model, act)
     assert found.calls == [("error", "tool_error", "act raised ValueError: a\x00b\\ud800c")]
     assert found.end == ("completed", None)
+
+
+async def test_log_5_sixteen_large_results_at_once(store: Store, crew: Crew) -> None:
+    """4 MB in one turn are more than one unit takes: they come in several, and none is lost."""
+
+    async def act(n: int) -> str:
+        """Act.
+
+        Args:
+            n: Which.
+        """
+        return f"{n:02d}" + "x" * 250_000
+
+    model = FakeModel()
+    model.turn(tool_calls=[("act", {"n": n}) for n in range(16)]).turn(text="Done.")
+    found = await talk(store, crew, model, act)
+    assert found.end == ("completed", None)
+    texts = [text for _, text in answers(model.requests[1].messages)]
+    assert [(text[:2], len(text)) for text in texts] == [(f"{n:02d}", 250_002) for n in range(16)]
+
+
+async def test_r_30_a_large_answer_below_the_bound_is_kept(store: Store, crew: Crew) -> None:
+    """The neighbour of output_too_large."""
+    text = "word " * 50_000
+    found = await talk(store, crew, FakeModel().turn(text=text), deltas=True)
+    assert found.end == ("completed", None)
+    assert found.answer == text
