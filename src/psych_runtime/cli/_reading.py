@@ -19,6 +19,14 @@ from psych_schema.common import Scope
 
 __all__ = ["RunId", "StoreUrl", "Tenant", "look", "scope_of", "shown", "sqlite_path"]
 
+
+def _unicode(text: str) -> str:
+    """Return `text`; wrong usage when no store could look for it."""
+    if well_formed(text) != text:
+        raise typer.BadParameter("is not Unicode")
+    return text
+
+
 StoreUrl = Annotated[
     str,
     typer.Option(
@@ -28,8 +36,11 @@ StoreUrl = Annotated[
         help="Where the Runs are: sqlite:///runs.db or sqlite:////var/lib/runs.db.",
     ),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose Runs.")]
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="A Run; `psych runs` lists them.")]
+Tenant = Annotated[str, typer.Option("--tenant", callback=_unicode, help="Whose Runs.")]
+RunId = Annotated[
+    str,
+    typer.Argument(metavar="RUN_ID", callback=_unicode, help="A Run; `psych runs` lists them."),
+]
 
 
 def look[T](url: str, ask: Callable[[Store], Awaitable[T]]) -> T:
@@ -44,7 +55,7 @@ def look[T](url: str, ask: Callable[[Store], Awaitable[T]]) -> T:
 
 def scope_of(tenant: str) -> Scope:
     """Return the scope of a tenant; wrong usage when its name cannot be one."""
-    if not 1 <= len(tenant) <= 128 or well_formed(tenant) != tenant:
+    if not 1 <= len(tenant) <= 128:
         raise typer.BadParameter("a tenant has 1 to 128 characters", param_hint="--tenant")
     return Scope(tenant=tenant)
 

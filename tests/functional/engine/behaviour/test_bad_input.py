@@ -243,7 +243,8 @@ async def test_bad_input_a_model_client_that_breaks_fails_the_run_typed(
 ) -> None:
     """Within the budget it is tried again; the next Run finds the worker alive."""
     client = Client(play)
-    spec = agent(transient_retry_budget=0, stream_idle_seconds=0.2)
+    idle = 0.2 if play is _silent else 30.0
+    spec = agent(transient_retry_budget=0, stream_idle_seconds=idle)
     found = await talk(store, crew, client, spec=spec)
     assert found.end == ("failed", "retries_exhausted")
     [failed] = found.every(ModelFailed)

@@ -217,7 +217,7 @@ async def test_run_11_a_reader_of_a_run_that_fails_hears_why(store: Store, crew:
 async def test_mod_5_a_stall_is_a_transient_failure(store: Store, crew: Crew) -> None:
     """What came before the silence is kept; the next try is whole."""
     model = FakeModel().stalls(text="It is half a").turn(text="It is whole.")
-    spec = agent(stream_idle_seconds=0.2)
+    spec = agent(stream_idle_seconds=0.5)
     found = await talk(store, crew, model, spec=spec)
     assert found.end == ("completed", None)
     [failed] = found.every(ModelFailed)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 from psych_runtime.api import interrupt
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.decorator import tool
 from psych_schema.model import ModelEvent, ModelRequest
@@ -19,7 +20,7 @@ from psych_schema.record import (
     ToolStarted,
 )
 from tests.functional.engine.durability.crashes import Bench, write_newer
-from tests.functional.engine.flaky import Flaky
+from tests.functional.engine.flaky import Flaky, lost_acknowledgement
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -323,3 +324,30 @@ async def test_run_9_run_that_a_newer_build_wrote_to_is_drained_too(
 
     header = await store.header(ACME.tenant, run)
     assert (header.state, header.worker) == ("ready", None)
+
+
+async def test_run_9_claim_in_doubt_does_not_hold_up_the_end(
+    store: Store, flaky: Flaky, crew: Crew
+) -> None:
+    """Nobody knows whether it landed: the worker ends, and another one executes the Run."""
+    flaky.faults.before["commit"] = lost_acknowledgement
+    model = FakeModel().turn(text="Hello.")
+    first = await crew.start(runtime(flaky, model), lease_seconds=0.5)
+    run = await admit(store, agent())
+    await eventually(lambda: flaky.faults.calls["commit"] >= 2)
+    await asyncio.wait_for(crew.stop(first), 20)
+
+    await crew.start(runtime(store, model), lease_seconds=0.5)
+    await run_to_end(store, run)
+    assert len(model.requests) == 1
+
+
+async def test_run_9_worker_that_never_got_an_id_ends_too(store: Store, flaky: Flaky) -> None:
+    """Stopped while the store was away from the very start."""
+    flaky.faults.away = True
+    worker = Worker(runtime(flaky, FakeModel()))
+    running = asyncio.create_task(worker.run())
+    await eventually(lambda: flaky.faults.calls["enlist"] >= 1)
+    worker.stop()
+    await asyncio.wait_for(running, 20)
+    assert worker.lease.worker is None
