@@ -1,14 +1,12 @@
 """The writing half of the API: publish, dispatch, interrupt. Reading is in `_reads`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pydantic import JsonValue
-from pydantic_core import to_json
 
 from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_text, spec_hash
-from psych_runtime.core.codec import sha256
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import check_spec, read_spec
 from psych_runtime.errors import (
@@ -21,9 +19,16 @@ from psych_runtime.errors import (
 )
 from psych_runtime.ports.answers import Committed, KeyTaken
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Store, Unit
-from psych_runtime.runtime.admission import admit, check_input, run_admitted
+from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.commit import commit_surely
 from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outside
+from psych_runtime.runtime.requests import (
+    check_actor,
+    check_json,
+    check_key,
+    check_scope,
+    request_digest,
+)
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.tools.registry import ToolRegistry
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
@@ -96,7 +101,6 @@ async def dispatch(
     continues: str | None = None,
     priority: int = 0,
     deltas: bool = False,
-    breakpoints: Sequence[str] = (),
     system: System | None = None,
 ) -> Dispatched:
     """Admit a Run of `version`; return once it is stored. A worker does the work (ADM-3).
@@ -118,12 +122,14 @@ async def dispatch(
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
     system = System() if system is None else system
-    check_input(input)
-    _check_options(idempotency_key, deadline_seconds, priority)
+    check_json(input, what="input")
+    check_scope(scope)
+    check_key(idempotency_key, what="idempotency_key")
+    _check_options(deadline_seconds, priority)
     hash = version if isinstance(version, str) else version.hash
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
-    digest = _digest(
-        hash, scope.model_dump(), input, deadline_seconds, continues, priority, deltas, breakpoints
+    digest = request_digest(
+        hash, scope.model_dump(), input, deadline_seconds, continues, priority, deltas
     )
     if idempotency_key is not None:
         known = await store.key(scope.tenant, "", idempotency_key)
@@ -140,7 +146,6 @@ async def dispatch(
         priority=priority,
         deltas=deltas,
         key=idempotency_key,
-        breakpoints=breakpoints,
     )
     return await _admit(store, record, tail, digest, system)
 
@@ -204,8 +209,10 @@ async def interrupt(
         StoreUnavailable: it may or may not be in the log; repeat with the same key.
     """
     system = System() if system is None else system
+    check_actor(by)
+    check_key(key, what="key")
     if reason is not None:
-        check_input(reason, what="reason")
+        check_json(reason, what="reason")
 
     def make(header: RunRow) -> Record:
         return AbortRequestedRecord(
@@ -218,7 +225,7 @@ async def interrupt(
             key=key,
         )
 
-    digest = _digest("interrupt", reason, by, force)
+    digest = request_digest("interrupt", reason, by, force)
     return await write_outside(
         store, Request(scope.tenant, run_id, key, digest), make, system=system
     )
@@ -238,20 +245,12 @@ def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]
             yield from check_json_schema(schema, f"/tools/{place}")
 
 
-def _check_options(key: str | None, deadline_seconds: float | None, priority: int) -> None:
-    if key is not None and (not 1 <= len(key) <= 256 or key.startswith("next:")):
-        problem = "an idempotency key has 1 to 256 characters and does not begin with 'next:'"
-        raise InvalidPayload(what="idempotency_key", problem=problem)
+def _check_options(deadline_seconds: float | None, priority: int) -> None:
     if deadline_seconds is not None and not 0 < deadline_seconds < 1e9:
         problem = "a deadline is more than 0 and less than 1e9 seconds"
         raise InvalidPayload(what="deadline_seconds", problem=problem)
     if not 0 <= priority <= 9:
         raise InvalidPayload(what="priority", problem="a priority is 0 to 9")
-
-
-def _digest(*parts: object) -> str:
-    """Return what tells a request from another one."""
-    return sha256(to_json(parts, inf_nan_mode="strings").decode())
 
 
 def _known(key: str, digest: str, receipt: str, wanted: str) -> Dispatched:

@@ -1,30 +1,15 @@
 """Admitting a Run: its first record and its header are one (ADM-1)."""
 
-from collections.abc import Sequence
-
 from pydantic import JsonValue
-from pydantic_core import to_json
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import MAX_CONTENT_BYTES, Position, seal
-from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_runtime.core.codec import Position, seal
 from psych_runtime.ports.store import Admit
 from psych_schema.common import Scope
 from psych_schema.record import RunAdmitted, ThreadRef
 from psych_schema.store import RunRow
 
-__all__ = ["admit", "check_input", "run_admitted"]
-
-
-def check_input(value: JsonValue, *, what: str = "input") -> None:
-    """Raise PayloadTooLarge or InvalidPayload for a value that no log takes (R-30, LOG-5)."""
-    try:
-        size = len(to_json(value, inf_nan_mode="constants"))
-        to_json(value, inf_nan_mode="null")
-    except (ValueError, RecursionError) as error:
-        raise InvalidPayload(what=what, problem=str(error)) from None
-    if size > MAX_CONTENT_BYTES:
-        raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=MAX_CONTENT_BYTES)
+__all__ = ["admit", "run_admitted"]
 
 
 def run_admitted(
@@ -38,7 +23,6 @@ def run_admitted(
     priority: int = 0,
     deltas: bool = False,
     key: str | None = None,
-    breakpoints: Sequence[str] = (),
 ) -> RunAdmitted:
     """Return the first record of a new Run; without `thread` it begins one of its own."""
     run_id = system.new_id("run")
@@ -55,7 +39,6 @@ def run_admitted(
         key=key,
         root=run_id,
         thread=thread or ThreadRef(id=run_id, position=1),
-        breakpoints=tuple(breakpoints),
     )
 
 

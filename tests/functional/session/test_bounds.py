@@ -80,6 +80,47 @@ async def test_log_5_a_lone_surrogate_is_refused(
     await _nothing_written(store)
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"message": float("nan")}, "/message: NaN and infinity are not JSON"),
+        ([1, [float("inf")]], "/1/0: NaN and infinity are not JSON"),
+        ({"tags": {"a"}}, "/tags: not JSON: use dict, list, str, int, float, bool or None"),
+        (b"bytes", "/: not JSON: use dict, list, str, int, float, bool or None"),
+        ((1, 2), "/: not JSON: use dict, list, str, int, float, bool or None"),
+        ({1: "one"}, "a key is a text"),
+    ],
+)
+async def test_log_5_what_is_no_json_is_refused_with_its_place(
+    store: Store, version: Version, value: JsonValue, problem: str
+) -> None:
+    """The pointer says which part; nothing is written."""
+    with pytest.raises(InvalidPayload) as caught:
+        await dispatch(store, version, scope=ACME, input=value)
+    assert problem in caught.value.problem
+    assert not (await list_runs(store, scope=ACME)).headers
+
+
+async def test_sec_3_a_scope_has_a_bound(store: Store, version: Version) -> None:
+    """Its attributes would stand in every log."""
+    big = Scope(tenant="acme", attributes={"note": "x" * 20_000})
+    with pytest.raises(PayloadTooLarge) as caught:
+        await dispatch(store, version, scope=big)
+    assert caught.value.bound_bytes == 16 * 1024
+    odd = Scope(tenant="acme", attributes={"note": "\ud800"})
+    with pytest.raises(InvalidPayload):
+        await dispatch(store, version, scope=odd)
+
+
+async def test_r_30_who_interrupts_has_a_bound(store: Store, version: Version) -> None:
+    """A name of 257 characters is refused before anything is written."""
+    run = await dispatch(store, version, scope=ACME)
+    for by in ("", "x" * 257, "\ud800"):
+        with pytest.raises(InvalidPayload):
+            await interrupt(store, run.run_id, scope=ACME, by=by)
+    assert [one.type for one in await records(store, run.run_id, scope=ACME)] == ["run.admitted"]
+
+
 async def test_log_5_too_deep_an_input_is_refused(store: Store, version: Version) -> None:
     """What could not be read back is not written."""
     with pytest.raises(InvalidPayload):

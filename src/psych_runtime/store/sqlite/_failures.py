@@ -4,6 +4,7 @@ import sqlite3
 from typing import Final
 
 from psych_runtime.errors import (
+    InvalidPayload,
     SchemaMissing,
     StoreFull,
     StoreReadOnly,
@@ -37,6 +38,8 @@ def is_busy(error: BaseException) -> bool:
 
 def translate(error: Exception, path: str) -> Exception:
     """Return what the port says for `error`, or `error` itself."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidPayload(what="a name or text", problem=f"it is not Unicode: {error.reason}")
     if not isinstance(error, sqlite3.Error):
         return error
     code = _primary(error)

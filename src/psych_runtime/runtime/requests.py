@@ -1,0 +1,84 @@
+"""Judges what callers give, before anything is read or written (LOG-5, R-30)."""
+
+from functools import cache
+from typing import Final
+
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
+from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_schema.common import Scope
+
+__all__ = ["check_actor", "check_json", "check_key", "check_scope", "request_digest"]
+
+_MAX_SCOPE_BYTES: Final = 16 * 1024
+_MAX_KEY_CHARACTERS: Final = 256
+_RESERVED_KEYS: Final = "next:"
+
+_PROBLEMS: Final = {
+    "finite_number": "NaN and infinity are not JSON",
+    "string_type": "a key is a text",
+}
+_NOT_JSON: Final = "not JSON: use dict, list, str, int, float, bool or None"
+
+
+@cache
+def _json() -> TypeAdapter[JsonValue]:
+    return TypeAdapter(JsonValue, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+def check_json(value: JsonValue, *, what: str) -> None:
+    """Raise InvalidPayload for what is no JSON, PayloadTooLarge above one content's bound."""
+    try:
+        _json().validate_python(value)
+    except ValidationError as error:
+        raise InvalidPayload(what=what, problem=_problem(error)) from None
+    except RecursionError:
+        raise InvalidPayload(what=what, problem="too deep") from None
+    _check_size(value, what=what, bound_bytes=MAX_CONTENT_BYTES)
+
+
+def _problem(error: ValidationError) -> str:
+    """Return what is wrong first, and where: of a location every other part is a type."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    pointer = "".join(f"/{part}" for part in first["loc"][1::2])
+    return f"{pointer or '/'}: {_PROBLEMS.get(first['type'], _NOT_JSON)}"
+
+
+def _check_size(value: object, *, what: str, bound_bytes: int) -> None:
+    try:
+        size = len(to_json(value))
+    except (ValueError, RecursionError) as error:  # a lone surrogate, or too deep
+        raise InvalidPayload(what=what, problem=str(error)) from None
+    if size > bound_bytes:
+        raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=bound_bytes)
+
+
+def check_scope(scope: Scope) -> None:
+    """Raise for a Scope that no record takes: its attributes are part of every log."""
+    _check_size(scope, what="scope", bound_bytes=_MAX_SCOPE_BYTES)
+
+
+def check_actor(by: str | None) -> None:
+    """Raise InvalidPayload for a name that no record takes."""
+    if by is None:
+        return
+    if not 1 <= len(by) <= _MAX_KEY_CHARACTERS:
+        raise InvalidPayload(what="by", problem="a name has 1 to 256 characters")
+    _check_size(by, what="by", bound_bytes=MAX_CONTENT_BYTES)
+
+
+def check_key(key: str | None, *, what: str) -> None:
+    """Raise InvalidPayload for a key that cannot be kept, or that the library uses itself."""
+    if key is None:
+        return
+    if not 1 <= len(key) <= _MAX_KEY_CHARACTERS or key.startswith(_RESERVED_KEYS):
+        problem = f"a key has 1 to 256 characters and does not begin with {_RESERVED_KEYS!r}"
+        raise InvalidPayload(what=what, problem=problem)
+    _check_size(key, what=what, bound_bytes=MAX_CONTENT_BYTES)
+
+
+def request_digest(*parts: object) -> str:
+    """Return what tells a request from another one, of parts that were judged before."""
+    return sha256(to_json(parts).decode())
