@@ -7,6 +7,7 @@ import ast
 import copy
 from collections.abc import Mapping
 
+from codegen.signatures import add_signature
 from codegen.tree import SchemaError
 
 __all__ = ["NATIVE", "polish"]
@@ -14,7 +15,8 @@ __all__ = ["NATIVE", "polish"]
 NATIVE = {"JsonValue": ("pydantic", "JsonValue"), "Instant": ("psych_schema.base", "Instant")}
 
 _IMPORTS = [  # the formatter removes what a module does not use
-    ast.ImportFrom("typing", [ast.alias("Annotated")], 0),
+    ast.ImportFrom("collections.abc", [ast.alias("Sequence")], 0),
+    ast.ImportFrom("typing", [ast.alias("TYPE_CHECKING"), ast.alias("Annotated")], 0),
     ast.ImportFrom("pydantic", [ast.alias("Field")], 0),
     ast.ImportFrom("psych_schema.base", [ast.alias("Closed"), ast.alias("Open")], 0),
 ]
@@ -181,6 +183,8 @@ class _Models(ast.NodeTransformer):
         body = [item for item in node.body if not _is_config(item)]
         node.body = body or [ast.Pass()]
         self.generic_visit(node)
+        if self._closed:
+            add_signature(node)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:

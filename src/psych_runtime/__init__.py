@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from psych_runtime.core.issues import Issue
     from psych_runtime.core.spec_file import load_spec
     from psych_runtime.errors import (
-        AbortRequested,
         ContentErased,
         ContextOverflow,
         CorruptLog,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         EgressFailed,
         IdempotencyConflict,
         InputError,
+        InvalidArgument,
         InvalidPayload,
         InvalidSpec,
         LogError,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         RunFailed,
         RunNotFound,
         RunSettled,
+        RunStopping,
         SchemaMissing,
         StoreClosed,
         StoreError,
@@ -103,7 +104,6 @@ if TYPE_CHECKING:
     from psych_schema.view import AnswerView, ReportView, StatusView
 
 __all__ = [
-    "AbortRequested",
     "AgentSpec",
     "Allow",
     "AllowAll",
@@ -122,6 +122,7 @@ __all__ = [
     "Finish",
     "IdempotencyConflict",
     "InputError",
+    "InvalidArgument",
     "InvalidPayload",
     "InvalidSpec",
     "Issue",
@@ -152,6 +153,7 @@ __all__ = [
     "RunNotFound",
     "RunSettled",
     "RunState",
+    "RunStopping",
     "Runtime",
     "SchemaMissing",
     "Scope",
@@ -206,12 +208,13 @@ _HOMES: Final = {
     "psych_runtime.core.issues": "Issue",
     "psych_runtime.core.spec_file": "load_spec",
     "psych_runtime.errors": (
-        "AbortRequested ContentErased ContextOverflow CorruptLog EgressDenied "
-        "EgressFailed IdempotencyConflict InputError InvalidPayload InvalidSpec LogError "
-        "MissingExtra ModelError ModelPermanent ModelTransient NewerRecord NotThreadTail "
-        "PayloadTooLarge PsychError RegistrationError RunError RunFailed RunNotFound "
-        "RunSettled SchemaMissing StoreClosed StoreError StoreFull StoreReadOnly StoreUnavailable "
-        "UnsupportedStore VersionNotFound WaitTimeout"
+        "ContentErased ContextOverflow CorruptLog EgressDenied EgressFailed "
+        "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
+        "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "
+        "NotThreadTail PayloadTooLarge PsychError RegistrationError RunError RunFailed "
+        "RunNotFound RunSettled RunStopping SchemaMissing StoreClosed StoreError "
+        "StoreFull StoreReadOnly StoreUnavailable UnsupportedStore VersionNotFound "
+        "WaitTimeout"
     ),
     "psych_runtime.model.openai": "OpenAIClient",
     "psych_runtime.ports.model": "ModelClient",

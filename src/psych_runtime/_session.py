@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
-
-from pydantic import JsonValue
 
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
@@ -14,6 +12,7 @@ from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.requests import JsonLike
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.store.open import open_store
@@ -53,7 +52,7 @@ class Session:
     async def start(
         self,
         spec: Spec | Version,
-        message: str | JsonValue,
+        message: JsonLike,
         *,
         continues: str | None = None,
         idempotency_key: str | None = None,
@@ -76,7 +75,7 @@ class Session:
     async def ask(
         self,
         spec: Spec | Version,
-        message: str | JsonValue,
+        message: JsonLike,
         *,
         continues: str | None = None,
         timeout_seconds: float | None = 120.0,
@@ -133,7 +132,7 @@ async def session(
         registry.register(function)
     opened: Store | None = None
     if store is None or isinstance(store, str):
-        store = opened = open_store(store or "memory://")
+        store = opened = open_store("memory://" if store is None else store)
         await store.migrate()
     runtime = Runtime(
         store=store,
@@ -147,10 +146,14 @@ async def session(
     running = asyncio.create_task(worker.run())
     try:
         yield Session(runtime, worker, Scope(tenant=tenant))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        running.cancel()  # whoever interrupts the program does not wait for a model
+        raise
     finally:
         worker.stop()
         try:
-            await running
+            with suppress(asyncio.CancelledError):
+                await running
         finally:
             if opened is not None:
                 await opened.close()

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
@@ -23,6 +21,7 @@ from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.commit import commit_surely
 from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outside
 from psych_runtime.runtime.requests import (
+    JsonLike,
     check_actor,
     check_json,
     check_key,
@@ -34,8 +33,7 @@ from psych_runtime.tools.registry import ToolRegistry
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
 from psych_schema.common import Scope
 from psych_schema.receipt import Receipt
-from psych_schema.record import AbortRequested as AbortRequestedRecord
-from psych_schema.record import Record, RunAdmitted, ThreadRef
+from psych_schema.record import AbortRequested, Record, RunAdmitted, ThreadRef
 from psych_schema.spec import Spec
 from psych_schema.store import KeyRow, RunRow
 
@@ -74,6 +72,9 @@ async def publish(
         InvalidSpec: everything that is wrong with it, at once (SPEC-4, PUB-1).
         StoreUnavailable: it may or may not be stored; publish again.
     """
+    if isinstance(spec, str) and not spec.lstrip().startswith("{"):
+        message = "expected JSON text; load_spec(...) reads YAML, and files by their path"
+        raise InvalidSpec([Issue("", message, "not_json")])
     read = read_spec(spec)
     registry = check.registry if isinstance(check, Runtime) else check
     checked = check_spec(
@@ -95,7 +96,7 @@ async def dispatch(
     version: Version | str,
     *,
     scope: Scope,
-    input: JsonValue = None,
+    input: JsonLike = None,
     idempotency_key: str | None = None,
     deadline_seconds: float | None = None,
     continues: str | None = None,
@@ -122,14 +123,14 @@ async def dispatch(
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
     system = System() if system is None else system
-    check_json(input, what="input")
+    given = check_json(input, what="input")
     check_scope(scope)
     check_key(idempotency_key, what="idempotency_key")
     _check_options(deadline_seconds, priority)
     hash = version if isinstance(version, str) else version.hash
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
     digest = request_digest(
-        hash, scope.model_dump(), input, deadline_seconds, continues, priority, deltas
+        hash, scope.model_dump(), given, deadline_seconds, continues, priority, deltas
     )
     if idempotency_key is not None:
         known = await store.key(scope.tenant, "", idempotency_key)
@@ -140,7 +141,7 @@ async def dispatch(
         system,
         version=hash,
         scope=scope,
-        input=input,
+        input=given,
         thread=None if tail is None else _after(tail),
         deadline_seconds=deadline_seconds,
         priority=priority,
@@ -204,7 +205,7 @@ async def interrupt(
 
     Raises:
         RunSettled: it has ended already.
-        AbortRequested: it is stopping already, and `force` adds nothing.
+        RunStopping: it is stopping already, and `force` adds nothing.
         IdempotencyConflict: the key belongs to another request.
         StoreUnavailable: it may or may not be in the log; repeat with the same key.
     """
@@ -215,7 +216,7 @@ async def interrupt(
         check_json(reason, what="reason")
 
     def make(header: RunRow) -> Record:
-        return AbortRequestedRecord(
+        return AbortRequested(
             run_id=header.run_id,
             id=system.new_id("rec"),
             at=system.now(),

@@ -12,7 +12,7 @@
     │   └── UnsupportedStore    a database that cannot be used, or a wrong URL
     ├── RunError
     │   ├── RunNotFound, VersionNotFound
-    │   ├── RunSettled, AbortRequested
+    │   ├── RunSettled, RunStopping
     │   ├── RunFailed           a Run that was followed ended without completing
     │   ├── IdempotencyConflict, NotThreadTail
     │   └── WaitTimeout
@@ -21,6 +21,7 @@
     │   ├── NewerRecord         a newer build wrote it
     │   └── ContentErased       what was said has been erased
     ├── InputError
+    │   ├── InvalidArgument     of another kind, or out of its bounds
     │   ├── PayloadTooLarge     above a stated bound
     │   └── InvalidPayload      not JSON that every store keeps
     ├── ModelError
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from psych_runtime.core.issues import Issue
 
 __all__ = [
-    "AbortRequested",
     "ContentErased",
     "ContextOverflow",
     "CorruptLog",
@@ -47,6 +47,7 @@ __all__ = [
     "EgressFailed",
     "IdempotencyConflict",
     "InputError",
+    "InvalidArgument",
     "InvalidPayload",
     "InvalidSpec",
     "LogError",
@@ -63,6 +64,7 @@ __all__ = [
     "RunFailed",
     "RunNotFound",
     "RunSettled",
+    "RunStopping",
     "SchemaMissing",
     "StoreClosed",
     "StoreError",
@@ -173,7 +175,7 @@ class SchemaMissing(StoreError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"{problem}; run `await store.migrate()` or `psych migrate` first")
+        super().__init__(f"{problem}; run `await store.migrate()` first")
 
 
 class UnsupportedStore(StoreError):
@@ -185,6 +187,9 @@ class UnsupportedStore(StoreError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{problem}; {remedy}")
+
+
+_REACHED = {"settled": "settled", "suspended": "settled or suspended"}
 
 
 class RunError(PsychError):
@@ -223,10 +228,10 @@ class RunSettled(RunError):
         super().__init__(f"run {run_id} has settled; dispatch with continues={run_id!r} to go on")
 
 
-class AbortRequested(RunError):
+class RunStopping(RunError):
     """Somebody asked the Run to stop already; only force=True adds to it."""
 
-    code = "abort_requested"
+    code = "run_stopping"
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
@@ -291,7 +296,8 @@ class WaitTimeout(RunError):
         self.until = until
         self.timeout_seconds = timeout_seconds
         super().__init__(
-            f"run {run_id} was not {until} after {timeout_seconds:g} s; it goes on, wait again"
+            f"run {run_id} has not {_REACHED.get(until, f'reached {until}')} after "
+            f"{timeout_seconds:g} s; it goes on: look at its status, or wait again"
         )
 
 
@@ -362,6 +368,17 @@ class PayloadTooLarge(InputError):
             f"{what} has {size_bytes} bytes, the bound is {bound_bytes}; "
             "make it smaller or pass a reference"
         )
+
+
+class InvalidArgument(InputError):
+    """An argument that cannot be used: it is of another kind, or out of its bounds."""
+
+    code = "invalid_argument"
+
+    def __init__(self, *, what: str, problem: str) -> None:
+        self.what = what
+        self.problem = problem
+        super().__init__(f"{what}: {problem}")
 
 
 class InvalidPayload(InputError):

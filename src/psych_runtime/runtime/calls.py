@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from psych_runtime.core.codec import sha256
-from psych_runtime.ports.policy import Allow, Ask, Deny
+from psych_runtime.errors import InvalidArgument
+from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
@@ -239,13 +240,7 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
     while True:
         if attempt.stop() is not None:
             return ()  # it stays asked, or started and safe: settled or run by the next attempt
-        attempt.preparing.add(call.call_id)
-        try:
-            decision = await attempt.host.runtime.policy.decide_tool(
-                attempt.admitted.scope, tool.facts, arguments.effective
-            )
-        finally:
-            attempt.preparing.discard(call.call_id)
+        decision = await _ask_policy(attempt, call, tool, arguments)
         if not isinstance(decision, Allow):
             return (_refused(attempt, call, "denied", _why(tool, decision)),)
         started = _started(attempt, call, tool, arguments.digest_text)
@@ -270,6 +265,23 @@ def _too_long(tool: RegisteredTool, problem: str) -> str:
         f"Malformed arguments of {tool.name}: {problem}. The tool was not executed. "
         f"Expected: {expected(tool)}"
     )
+
+
+async def _ask_policy(
+    attempt: Attempt, call: _Call, tool: RegisteredTool, arguments: Arguments
+) -> Decision:
+    """Return what the policy says. InvalidArgument: it answered with something else."""
+    attempt.preparing.add(call.call_id)
+    try:
+        decision: object = await attempt.host.runtime.policy.decide_tool(
+            attempt.admitted.scope, tool.facts, arguments.effective
+        )
+    finally:
+        attempt.preparing.discard(call.call_id)
+    if isinstance(decision, Allow | Deny | Ask):
+        return decision
+    problem = f"decide_tool returned {decision!r:.80}; return Allow(), Deny(reason) or Ask()"
+    raise InvalidArgument(what="policy", problem=problem)
 
 
 def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:

@@ -1,6 +1,7 @@
 """One model call: asked, streamed, recorded whatever comes of it (R-8, R-19, RUN-11)."""
 
 import asyncio
+import logging
 import math
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ from psych_schema.record import (
 )
 
 __all__ = ["call_model"]
+
+_MISTAKES: Final = (AttributeError, ImportError, LookupError, NameError, TypeError)
+"""What a client raises that is written wrong: trying again changes nothing."""
+
+_log: Final = logging.getLogger("psych_runtime")
 
 _CLOSING_SECONDS: Final = 2.0
 _FIRST_BACKOFF_SECONDS: Final = 0.5
@@ -202,11 +208,10 @@ def _record(call: _Call, task: asyncio.Task[None]) -> None:
         silent = attempt.spec.limits.stream_idle_seconds
         _fail(call, ModelTransient(f"the model said nothing for {silent:g} s"))
     else:
-        _fail(
-            call,
-            ModelTransient(f"the model client failed: {type(error).__name__}: {error}"),
-            code="client_error",
-        )
+        _log.error("run %s: the model client failed", attempt.run_id, exc_info=error)
+        message = f"the model client failed: {type(error).__name__}: {error}"
+        kind = ModelPermanent if isinstance(error, _MISTAKES) else ModelTransient
+        _fail(call, kind(message), code="client_error")
 
 
 def _complete(call: _Call) -> None:

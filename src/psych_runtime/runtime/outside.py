@@ -12,11 +12,11 @@ from psych_runtime.core.codec import Position, seal
 from psych_runtime.core.fold import step
 from psych_runtime.core.header import header_change, state_from_header, wake_change
 from psych_runtime.errors import (
-    AbortRequested,
     CorruptLog,
     IdempotencyConflict,
     RunNotFound,
     RunSettled,
+    RunStopping,
 )
 from psych_runtime.ports import answers
 from psych_runtime.ports.answers import Committed, KeyTaken
@@ -67,7 +67,7 @@ async def write_outside(
 ) -> Receipt:
     """Write the record that `make` returns for the header; return its receipt.
 
-    Raises RunNotFound, RunSettled, AbortRequested, IdempotencyConflict, StoreUnavailable, and
+    Raises RunNotFound, RunSettled, RunStopping, IdempotencyConflict, StoreUnavailable, and
     what `make` raises.
     """
     pause = _FIRST_PAUSE_SECONDS
@@ -136,5 +136,5 @@ def _refusal(header: RunRow, error: CorruptLog) -> Exception:
     if header.state == "corrupt":
         return CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
     if error.reason.startswith("abort_is"):
-        return AbortRequested(run_id=header.run_id)
+        return RunStopping(run_id=header.run_id)
     return error

@@ -1,5 +1,6 @@
 """Judges what callers give, before anything is read or written (LOG-5, R-30)."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -10,7 +11,7 @@ from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_schema.common import Scope
 
-__all__ = ["check_actor", "check_json", "check_key", "check_scope", "request_digest"]
+__all__ = ["JsonLike", "check_actor", "check_json", "check_key", "check_scope", "request_digest"]
 
 _MAX_SCOPE_BYTES: Final = 16 * 1024
 _MAX_KEY_CHARACTERS: Final = 256
@@ -23,20 +24,25 @@ _PROBLEMS: Final = {
 _NOT_JSON: Final = "not JSON: use dict, list, str, int, float, bool or None"
 
 
+type JsonLike = None | bool | int | float | str | Sequence["JsonLike"] | Mapping[str, "JsonLike"]
+"""JSON as callers have it at hand; at run time sequences are lists and mappings are dicts."""
+
+
 @cache
 def _json() -> TypeAdapter[JsonValue]:
     return TypeAdapter(JsonValue, config=ConfigDict(strict=True, allow_inf_nan=False))
 
 
-def check_json(value: JsonValue, *, what: str) -> None:
-    """Raise InvalidPayload for what is no JSON, PayloadTooLarge above one content's bound."""
+def check_json(value: JsonLike, *, what: str) -> JsonValue:
+    """Return `value`, which is JSON, or raise InvalidPayload; PayloadTooLarge above the bound."""
     try:
-        _json().validate_python(value)
+        found = _json().validate_python(value)
     except ValidationError as error:
         raise InvalidPayload(what=what, problem=_problem(error)) from None
     except RecursionError:
         raise InvalidPayload(what=what, problem="too deep") from None
-    _check_size(value, what=what, bound_bytes=MAX_CONTENT_BYTES)
+    _check_size(found, what=what, bound_bytes=MAX_CONTENT_BYTES)
+    return found
 
 
 def _problem(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextvars import Context
 
 from psych_runtime._system import System
-from psych_runtime.errors import ModelPermanent
+from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
@@ -39,11 +39,16 @@ class Runtime:
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
+        clients = model if isinstance(model, Mapping) else {"": model}
+        for client in clients.values():
+            _check_port(client, ("stream", "models"), what="model", remedy="pass a ModelClient")
+        if policy is not None:
+            _check_port(policy, ("decide_tool",), what="policy", remedy="pass a Policy")
         self.store = store
         self.registry = ToolRegistry() if registry is None else registry
         self.policy: Policy = AskUnlessReadOnly() if policy is None else policy
         self.system = System() if system is None else system
-        self._clients = model if isinstance(model, Mapping) else {"": model}
+        self._clients = clients
         self._context = context
 
     def client(self, model: str) -> tuple[ModelClient, str]:
@@ -87,3 +92,15 @@ class Runtime:
         if self._context is not None:
             context.run(self._context, scope)
         return context
+
+
+def _check_port(port: object, methods: tuple[str, ...], *, what: str, remedy: str) -> None:
+    """Raise InvalidArgument for what cannot be called as the port says."""
+    if isinstance(port, type):
+        raise InvalidArgument(
+            what=what, problem=f"{port.__name__} is a class: pass {port.__name__}()"
+        )
+    for method in methods:
+        if not callable(getattr(port, method, None)):
+            problem = f"a {type(port).__name__} has no {method}(): {remedy}"
+            raise InvalidArgument(what=what, problem=problem)

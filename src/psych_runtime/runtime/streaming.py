@@ -7,6 +7,8 @@ MOD-2, R-30). What was seen before a stream broke is kept.
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from pydantic import BaseModel
+
 from psych_runtime._system import System
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
 from psych_schema.common import Cost, Usage
@@ -44,6 +46,11 @@ def clean_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def _checked[T: BaseModel](event: T) -> T:
+    """Return what goes into the log as it is; ValueError for what could not be read again."""
+    return type(event).model_validate_json(event.model_dump_json(warnings="none"))
 
 
 @dataclass(slots=True)
@@ -113,10 +120,11 @@ class Incoming:
                 call.size += len(event.arguments)
                 return ("arguments", event.index), event.arguments[:room]
             case UsageReport():
-                self.usage = event.usage
-                self.cost = event.cost or self.cost
+                told = _checked(event)
+                self.usage = told.usage
+                self.cost = told.cost or self.cost
             case Finish():
-                self.finish = event.reason
+                self.finish = _checked(Finish.model_construct(reason=event.reason)).reason
                 if event.served_by is not None:
                     self.served_by = clean_text(event.served_by)[:_NAME_CHARACTERS]
         return None

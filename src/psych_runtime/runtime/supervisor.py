@@ -171,7 +171,8 @@ class Supervisor:
         )
         frame = sys._current_frames().get(self._executor.thread_id)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "unknown\n"
-        _log.warning(
+        _log.log(
+            logging.WARNING if running else logging.INFO,
             "the executor's loop has stood still for %.1f s; tools running: %s\n%s",
             stands_seconds,
             ", ".join(running) or "none",

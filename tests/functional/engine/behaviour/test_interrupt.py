@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from psych_runtime.api import interrupt
-from psych_runtime.errors import AbortRequested, RunSettled
+from psych_runtime.errors import RunSettled, RunStopping
 from psych_runtime.model.openai import OpenAIClient
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.worker import Worker
@@ -226,7 +226,7 @@ async def test_run_4_force_gives_up_what_must_not_be_interrupted(store: Store, c
     run = await admit(store, agent("charge"))
     await began.wait()
     await interrupt(store, run, scope=ACME)
-    with pytest.raises(AbortRequested):
+    with pytest.raises(RunStopping):
         await interrupt(store, run, scope=ACME)
     await interrupt(store, run, scope=ACME, force=True)
     found = await told(store, run)
