@@ -10,6 +10,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple, NoReturn
 
+from psych_runtime._arguments import check_page
 from psych_runtime.core.codec import decode
 from psych_runtime.core.fold import fold
 from psych_runtime.errors import CorruptLog, RunFailed, StoreUnavailable
@@ -74,12 +75,14 @@ async def stream(
     Closing the generator cancels nothing. Go on anywhere else with the last seq seen. A store
     that does not answer is asked again until it does.
 
-    Raises:
+    Raises, when it is iterated:
+        InvalidPayload: `after` is no seq.
         RunNotFound: not in this tenant.
         CorruptLog: the log cannot be read, or its header says so; what could be read came first.
         NewerRecord: a newer build wrote the next record.
     """
-    tenant, head = scope.tenant, max(0, after)
+    check_page(run_id, scope, after=after)
+    tenant, head = scope.tenant, after
     last: str | None = None
     looked = False  # at the header, which alone tells that a log is corrupt
     while True:
@@ -128,8 +131,9 @@ async def stream_text(
 
     Raises:
         RunFailed: the Run ended without completing; what was said before stands.
-        RunNotFound, CorruptLog, NewerRecord: as `stream`.
+        InvalidPayload, RunNotFound, CorruptLog, NewerRecord: as `stream`.
     """
+    check_page(run_id, scope, after=after)
     text = _Text()
     start = await _turn_start(store, scope.tenant, run_id, after)
     async with aclosing(stream(store, run_id, scope=scope, after=start)) as records:

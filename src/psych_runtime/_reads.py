@@ -10,6 +10,16 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
 
+from psych_runtime._arguments import (
+    check_instant,
+    check_limit,
+    check_page,
+    check_scope_type,
+    check_state,
+    check_text,
+    check_timeout,
+    check_until,
+)
 from psych_runtime._follow import (
     WAIT_SECONDS,
     TextChunk,
@@ -53,6 +63,7 @@ class _Log(NamedTuple):
 
 
 async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
+    check_page(run_id, scope)
     header = await store.header(scope.tenant, run_id)
     rows = await store.read(scope.tenant, run_id, limit=header.head)
     return _Log(header, list(_readable(rows)))
@@ -116,6 +127,7 @@ async def state(store: Store, run_id: str, *, scope: Scope) -> RunState:
         CorruptLog: the log is illegal or cannot be read; `reason` and `seq` say where.
         NewerRecord: a newer build wrote a part of it.
     """
+    check_page(run_id, scope)
     header = await store.header(scope.tenant, run_id)
     rows = await store.read(scope.tenant, run_id, limit=header.head)
     folded = fold(decode(row) for row in rows)
@@ -129,11 +141,17 @@ async def records(
 ) -> list[Record]:
     """Return the committed records with seq > `after`, at most `limit`; it does not wait.
 
+    Args:
+        after: the last seq that is known already; 0 is from the beginning.
+        limit: how many, 1 or more; None is all that there are.
+
     Raises:
+        InvalidPayload: `after` or `limit` is none of these.
         RunNotFound: not in this tenant.
         CorruptLog, NewerRecord: a record cannot be read; ask for those before it with `limit`.
     """
-    rows = await store.read(scope.tenant, run_id, after=max(0, after), limit=limit)
+    check_page(run_id, scope, after=after, limit=limit)
+    rows = await store.read(scope.tenant, run_id, after=after, limit=limit)
     return [decode(row).record for row in rows]
 
 
@@ -152,13 +170,22 @@ async def list_runs(
     """Return headers of the tenant's Runs, newest first, and where the next page begins (ST-5).
 
     Args:
-        state: only Runs in this state; the others likewise. None is any.
-        created_after: only Runs admitted later, by their own clock.
+        state: only Runs in this state: ready, running, suspended, settled or corrupt; the
+            others likewise. None is any.
+        created_after: only Runs admitted later, by their own clock; with a time zone.
         cursor: of the page before; None is the first page.
         limit: how many headers a page has at most, 1 or more.
 
-    Raises InvalidPayload for a cursor of something else.
+    Raises InvalidPayload for a cursor of something else, an unknown state, a limit below 1.
     """
+    check_scope_type(scope)
+    check_state(state)
+    check_text(version, what="version", problem="pass its hash: version.hash")
+    check_text(thread, what="thread", problem="pass the id of a thread")
+    check_text(parent, what="parent", problem="pass the id: run.run_id")
+    check_instant(created_after, what="created_after")
+    check_text(cursor, what="cursor", problem="pass the cursor of the page before, unchanged")
+    check_limit(limit)
     wanted = RunFilter(state, version, thread, parent, created_after)
     return await store.list_runs(scope.tenant, filter=wanted, cursor=cursor, limit=limit)
 
@@ -182,11 +209,15 @@ async def wait(
         timeout_seconds: how long to wait; 0 looks once, None waits as long as it takes.
 
     Raises:
+        InvalidPayload: `until` or `timeout_seconds` is none of these.
         WaitTimeout: the time is over; the Run goes on, wait again.
         RunNotFound: not in this tenant.
         CorruptLog: the Run will never get there.
         StoreUnavailable: the store was away when the time was over.
     """
+    check_page(run_id, scope)
+    check_until(until)
+    check_timeout(timeout_seconds)
     clock = asyncio.get_running_loop().time
     end = None if timeout_seconds is None else clock() + timeout_seconds
     while True:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 from psych_runtime._reads import answer, stream, wait
@@ -130,30 +130,28 @@ async def session(
         if not callable(function):
             raise RegistrationError(tool=repr(function)[:80], problem="a tool is a function")
         registry.register(function)
-    opened: Store | None = None
-    if store is None or isinstance(store, str):
-        store = opened = open_store("memory://" if store is None else store)
-        await store.migrate()
-    runtime = Runtime(
-        store=store,
-        model=model,
-        registry=registry,
-        policy=policy,
-        context=context,
-        system=system,
-    )
-    worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
-    running = asyncio.create_task(worker.run())
-    try:
-        yield Session(runtime, worker, Scope(tenant=tenant))
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        running.cancel()  # whoever interrupts the program does not wait for a model
-        raise
-    finally:
-        worker.stop()
+    scope = Scope(tenant=tenant)
+    async with AsyncExitStack() as opened:
+        if store is None or isinstance(store, str):
+            store = open_store("memory://" if store is None else store)
+            opened.push_async_callback(store.close)
+            await store.migrate()
+        runtime = Runtime(
+            store=store,
+            model=model,
+            registry=registry,
+            policy=policy,
+            context=context,
+            system=system,
+        )
+        worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
+        running = asyncio.create_task(worker.run())
         try:
+            yield Session(runtime, worker, scope)
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            running.cancel()  # whoever interrupts the program does not wait for a model
+            raise
+        finally:
+            worker.stop()
             with suppress(asyncio.CancelledError):
                 await running
-        finally:
-            if opened is not None:
-                await opened.close()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from psych_runtime._arguments import check_id, check_page, check_scope_type
 from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
@@ -75,6 +76,7 @@ async def publish(
     if isinstance(spec, str) and not spec.lstrip().startswith("{"):
         message = "expected JSON text; load_spec(...) reads YAML, and files by their path"
         raise InvalidSpec([Issue("", message, "not_json")])
+    check_scope_type(scope)
     read = read_spec(spec)
     registry = check.registry if isinstance(check, Runtime) else check
     checked = check_spec(
@@ -119,15 +121,18 @@ async def dispatch(
         VersionNotFound: publish it first, in this tenant.
         IdempotencyConflict: the key admitted another request; `run_id` says which.
         NotThreadTail: `continues` is not the settled tail of its thread.
-        PayloadTooLarge, InvalidPayload: the input; nothing was written.
+        PayloadTooLarge, InvalidPayload: the input, or another argument; nothing was written.
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
     system = System() if system is None else system
+    check_scope_type(scope)
+    if continues is not None:
+        check_id(continues, what="continues")
     given = check_json(input, what="input")
     check_scope(scope)
     check_key(idempotency_key, what="idempotency_key")
     _check_options(deadline_seconds, priority)
-    hash = version if isinstance(version, str) else version.hash
+    hash = _hash_of(version)
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
     digest = request_digest(
         hash, scope.model_dump(), given, deadline_seconds, continues, priority, deltas
@@ -151,11 +156,19 @@ async def dispatch(
     return await _admit(store, record, tail, digest, system)
 
 
+def _hash_of(version: object) -> str:
+    if isinstance(version, Version):
+        return version.hash
+    if isinstance(version, str):
+        return version
+    raise InvalidPayload(what="version", problem="pass what publish() returned, or its hash")
+
+
 async def _deadline(
     store: Store, tenant: str, version: Version | str, deadline_seconds: float | None
 ) -> float:
     """Return the Run's deadline, from the Spec unless given. Raises VersionNotFound."""
-    hash = version if isinstance(version, str) else version.hash
+    hash = _hash_of(version)
     document = await store.version(tenant, hash)
     if document is None:
         raise VersionNotFound(version=hash)
@@ -204,12 +217,14 @@ async def interrupt(
         key: the same request again gives the same receipt, also after the Run has settled.
 
     Raises:
+        InvalidPayload: an argument; nothing was written.
         RunSettled: it has ended already.
         RunStopping: it is stopping already, and `force` adds nothing.
         IdempotencyConflict: the key belongs to another request.
         StoreUnavailable: it may or may not be in the log; repeat with the same key.
     """
     system = System() if system is None else system
+    check_page(run_id, scope)
     check_actor(by)
     check_key(key, what="key")
     if reason is not None:

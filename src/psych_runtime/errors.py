@@ -23,7 +23,7 @@
     ├── InputError
     │   ├── InvalidArgument     of another kind, or out of its bounds
     │   ├── PayloadTooLarge     above a stated bound
-    │   └── InvalidPayload      not JSON that every store keeps
+    │   └── InvalidPayload      not JSON that every store keeps, or no such argument
     ├── ModelError
     │   ├── ModelTransient, ModelPermanent, ContextOverflow
     ├── EgressDenied            an address that nobody allowed
@@ -382,7 +382,10 @@ class InvalidArgument(InputError):
 
 
 class InvalidPayload(InputError):
-    """A value that is not JSON as every store keeps it (LOG-5); of a text, where it is wrong."""
+    """A value that is not JSON as every store keeps it (LOG-5), or an argument that is none.
+
+    `what` names it, `problem` says what is right; of a text, where it is wrong.
+    """
 
     code = "invalid_payload"
 

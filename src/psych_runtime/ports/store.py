@@ -180,9 +180,11 @@ class Page(NamedTuple):
 class Store(Protocol):
     """Keeps headers, logs, keys, threads, workers, versions and documents.
 
-    Called from the executor's and the supervisor's loop, each with its own handle (`twin`).
+    Called from the executor's and the supervisor's loop, each with its own handle (`twin`);
+    what they share is held until the last handle is closed.
     Every method may raise StoreUnavailable, which promises nothing, and answers or raises within
-    half a lease. Anything else that is not named is a bug of the adapter.
+    half a lease. A name or text that is no Unicode is InvalidPayload, whatever it is for; a limit
+    is at least 1. Anything else that is not named is a bug of the adapter.
     """
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
@@ -250,7 +252,11 @@ class Store(Protocol):
         """Delete dead workers' rows that no header names."""
 
     def twin(self) -> "Store":
-        """Return a handle of the same store for another loop or thread."""
+        """Return another handle of the same store, for another loop or thread.
+
+        Whoever asks for it closes it, in any loop; until then it keeps open what the store
+        holds (threads, connections, descriptors), also when all other handles are closed.
+        """
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
         """Keep a published Spec; the same hash again changes nothing."""
@@ -286,7 +292,7 @@ class Store(Protocol):
         """Bring the tables to this build's schema; repeatable, safe when two do it at once."""
 
     async def close(self) -> None:
-        """Release what the store holds; repeatable."""
+        """End this handle; the last one releases what the store holds. Repeatable."""
 
     async def __aenter__(self) -> Self:
         """Return the store itself."""

@@ -15,7 +15,7 @@ from psych_runtime.core.codec import SCHEMA_VERSION
 from psych_runtime.core.validation import read_spec
 from psych_runtime.errors import InvalidSpec, StoreUnavailable
 from psych_runtime.ports.answers import Committed
-from psych_runtime.ports.store import Exclude, Seen
+from psych_runtime.ports.store import Exclude, Seen, Store
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
 from psych_runtime.runtime.execution import execute
@@ -107,8 +107,9 @@ class Worker:
         self.thread_id = threading.get_ident()
         self._beat()
         await self._enlist()
-        supervisor = Supervisor(self, self.runtime.store.twin(), self.runtime.system)
-        finished = self._supervise(supervisor)
+        twin = self.runtime.store.twin()
+        supervisor = Supervisor(self, twin, self.runtime.system)
+        finished = self._supervise(supervisor, twin)
         try:
             await self._claim_until_stopped()
             await self._drain()
@@ -374,23 +375,36 @@ class Worker:
         if self._loop is not None:
             self._loop.call_later(_HEARTBEAT_SECONDS, self._beat)
 
-    def _supervise(self, supervisor: Supervisor) -> asyncio.Future[None]:
-        """Start the supervisor; the future ends with it."""
+    def _supervise(self, supervisor: Supervisor, twin: Store) -> asyncio.Future[None]:
+        """Start the supervisor; the future ends with it, and so does its handle `twin`."""
+
+        async def work() -> None:
+            try:
+                await supervisor.run()
+            finally:
+                await twin.close()
+
         if not self._threads:
-            return self._spawn(supervisor.run())
+            return self._spawn(work())
         loop = asyncio.get_running_loop()
         finished: asyncio.Future[None] = loop.create_future()
 
         def supervise() -> None:
             try:
-                asyncio.run(supervisor.run())
+                asyncio.run(work())
             except Exception:  # without it nothing renews: the worker ends in order
                 _log.exception("the supervisor failed; the worker stops")
                 self.post(self.stop)
             finally:
-                loop.call_soon_threadsafe(finished.set_result, None)
+                with suppress(RuntimeError):  # the loop has been closed: nobody waits
+                    loop.call_soon_threadsafe(end)
 
-        threading.Thread(target=supervise, name="psych-supervisor", daemon=True).start()
+        def end() -> None:
+            thread.join()  # it has nothing left to do
+            finished.set_result(None)
+
+        thread = threading.Thread(target=supervise, name="psych-supervisor", daemon=True)
+        thread.start()
         return finished
 
     def _lose(self, attempt: Attempt, why: str) -> None:

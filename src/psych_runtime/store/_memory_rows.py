@@ -40,6 +40,7 @@ from psych_runtime.store._order import (
     seen,
     take_fairly,
 )
+from psych_runtime.store._unicode import check_unicode
 from psych_runtime.store._units import admitted, changed, check_units, heads_after
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
@@ -65,6 +66,8 @@ class MemoryRows:
     def commit(self, units: Sequence[Unit]) -> list[Answer]:
         """Judge and apply each unit (R-1), then wake whoever waits for its Runs."""
         check_units(units)
+        for unit in units:
+            check_unicode(unit.tenant, *(change.run_id for change in unit.changes))
         moved: Heads = {}
         with self._lock:
             answers: list[Answer] = []
@@ -150,6 +153,7 @@ class MemoryRows:
             return self._header(tenant, run_id)
 
     def _header(self, tenant: str, run_id: str) -> RunRow:
+        check_unicode(tenant, run_id)
         header = self._runs.get(run_id)
         if header is None or header.tenant != tenant:
             raise errors.RunNotFound(run_id=run_id)
@@ -157,16 +161,19 @@ class MemoryRows:
 
     def tail(self, tenant: str, thread: str) -> RunRow | None:
         """Return the last Run of a thread."""
+        check_unicode(tenant, thread)
         with self._lock:
             last = self._tails.get((tenant, thread))
             return None if last is None else self._runs[last[1]]
 
     def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
         """Return a key row."""
+        check_unicode(tenant, run_id, key)
         return self._keys.get((tenant, run_id, key))
 
     def moved(self, tenant: str, heads: Mapping[str, int]) -> set[str]:
         """Return Runs of this tenant that are past the given heads."""
+        check_unicode(tenant, *heads)
         with self._lock:
             found = {run_id: self._runs.get(run_id) for run_id in heads}
         return {
@@ -192,6 +199,7 @@ class MemoryRows:
 
     def list_runs(self, tenant: str, wanted: RunFilter, cursor: str | None, limit: int) -> Page:
         """Return a page of a tenant's Runs."""
+        check_unicode(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
         before = None if cursor is None else decode_cursor(cursor)
         with self._lock:
             found = (
@@ -243,8 +251,10 @@ class MemoryRows:
 
     def put_text(self, table: str, tenant: str, hash: str, text: str) -> None:
         """Keep a text by its hash, once."""
+        check_unicode(tenant, hash, text)
         self._texts.setdefault((table, tenant, hash), text)
 
     def text(self, table: str, tenant: str, hash: str) -> str | None:
         """Return a text by its hash."""
+        check_unicode(tenant, hash)
         return self._texts.get((table, tenant, hash))

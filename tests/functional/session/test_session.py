@@ -298,3 +298,37 @@ async def test_session_several_clients_by_name() -> None:
     assert answer.text == "From b."
     assert clients["b"].requests[0].model == "large"
     assert clients["a"].requests == []
+
+
+async def test_session_an_empty_store_is_no_store() -> None:
+    """A variable that nobody set must not cost the durability that it was for."""
+    with pytest.raises(UnsupportedStore):
+        async with session(FakeModel(), store=""):
+            raise AssertionError("it must not open")
+
+
+async def test_run_9_a_program_that_is_interrupted_does_not_wait_for_its_model(
+    tmp_path: Path,
+) -> None:
+    """Cancelled inside the block: the stream is closed, the Run is left for the next session."""
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    model = FakeModel().stalls(text="Let me th")
+
+    async def program() -> None:
+        async with session(model, store=url) as s:
+            await s.ask(_spec(), "How warm is it?", timeout_seconds=BOUND_SECONDS)
+
+    running = asyncio.create_task(program())
+    while not model.requests:
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert model.closed == 1
+
+    async with psych_runtime.open_store(url) as store:
+        scope = Scope(tenant="local")
+        [header] = (await psych_runtime.list_runs(store, scope=scope)).headers
+        assert header.state == "ready"
+        types = [one.type for one in await psych_runtime.records(store, header.run_id, scope=scope)]
+    assert types[-2:] == ["model.failed", "attempt.ended"]

@@ -1,5 +1,6 @@
 """What is read back: pages, bytes, tenants' walls, texts by hash, lists of Runs."""
 
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Final
 
@@ -35,9 +36,11 @@ __all__ = [
     "no_content_is_not_an_empty_content",
     "pages_of_a_log_meet_without_overlap",
     "the_column_open_is_edited",
+    "what_is_no_unicode_is_refused",
 ]
 
 _OTHER: Final = "globex"
+_LONG: Final = 30.0
 
 _AWKWARD: Final = (
     '{"a":1.0,"b":1e300,"c":9007199254740993, "spaced" : [ ] }',
@@ -232,12 +235,48 @@ async def a_cursor_that_is_not_ours_is_refused(harness: Harness) -> None:
     async with harness.open() as store:
         await admission(store)
         for cursor in ("", "x", "' OR 1=1", "2026-13-01T00:00:00.000000Z_" + new_id()):
-            refused = False
-            try:
-                await store.list_runs(TENANT, cursor=cursor)
-            except InvalidPayload:
-                refused = True
-            same(refused, True, f"the cursor {cursor!r}")
+            asked = store.list_runs(TENANT, cursor=cursor)
+            same(await _is_refused(asked), True, f"the cursor {cursor!r}")
+
+
+@check(
+    "LOG-5",
+    methods=("header", "read", "tail", "key", "version", "document", "put_version")
+    + ("put_document", "wait", "list_runs", "commit"),
+)
+async def what_is_no_unicode_is_refused(harness: Harness) -> None:
+    """InvalidPayload for a name, a tenant or a text that has no UTF-8; the store goes on."""
+    async with harness.open() as store:
+        run_id = await admission(store)
+        odd = "run_\ud800"
+        for what, asked in (
+            ("a header", store.header(TENANT, odd)),
+            ("a header of a tenant", store.header(odd, run_id)),
+            ("a log", store.read(TENANT, odd)),
+            ("a thread", store.tail(TENANT, odd)),
+            ("a key", store.key(TENANT, "", odd)),
+            ("a version", store.version(TENANT, odd)),
+            ("a version to keep", store.put_version(TENANT, "a" * 64, odd)),
+            ("a document", store.document(TENANT, odd)),
+            ("a document to keep", store.put_document(TENANT, "a" * 64, "tool", odd)),
+            ("a wait", store.wait(TENANT, {odd: 0}, _LONG)),
+            ("a list of a tenant", store.list_runs(odd)),
+            ("a list of a thread", store.list_runs(TENANT, filter=RunFilter(thread=odd))),
+            ("a list of a version", store.list_runs(TENANT, filter=RunFilter(version=odd))),
+            ("a commit", store.commit([unit(change(odd, 1, count=0))])),
+        ):
+            same(await _is_refused(asked), True, f"{what} whose name is no Unicode")
+        same((await store.header(TENANT, run_id)).head, 1, "a header after all of them")
+        same(await store.wait(TENANT, {run_id: 0}, _LONG), frozenset({run_id}), "a wait after them")
+        same(await store.version(TENANT, "a" * 64), None, "a version that was refused")
+
+
+async def _is_refused(asked: Awaitable[object]) -> bool:
+    try:
+        await asked
+    except InvalidPayload:
+        return True
+    return False
 
 
 @check("R-1", "R-13", methods=("commit", "header"))

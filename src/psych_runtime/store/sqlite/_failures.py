@@ -4,13 +4,13 @@ import sqlite3
 from typing import Final
 
 from psych_runtime.errors import (
-    InvalidPayload,
     SchemaMissing,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
     UnsupportedStore,
 )
+from psych_runtime.store._unicode import not_unicode
 
 __all__ = ["is_busy", "translate"]
 
@@ -39,7 +39,7 @@ def is_busy(error: BaseException) -> bool:
 def translate(error: Exception, path: str) -> Exception:
     """Return what the port says for `error`, or `error` itself."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidPayload(what="a name or text", problem=f"it is not Unicode: {error.reason}")
+        return not_unicode(error)
     if not isinstance(error, sqlite3.Error):
         return error
     code = _primary(error)

@@ -63,8 +63,9 @@ class SqliteFile:
                 return
             _FILES.pop(self._key, None)
         if os.getpid() == self._process:
-            await self.reader.stop()
-            await self.writer.stop()
+            lanes = [(lane, lane.end()) for lane in (self.reader, self.writer)]
+            for lane, last in lanes:  # both end, even when nobody waits for it any more
+                await lane.ended(last)
 
 
 def acquire(options: SqliteOptions, system: System | None) -> SqliteFile:

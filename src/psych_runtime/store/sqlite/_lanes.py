@@ -43,14 +43,19 @@ class Lane(ABC):
                 if self._thread.ident is None:
                     self._thread.start()
 
-    async def stop(self) -> None:
-        """Let the jobs before this call end, then close the connection."""
+    def end(self) -> Stop | None:
+        """Let the jobs before this call end, then close the connection; None: none ever came."""
         if self._thread.ident is None:
-            return
+            return None
         last = Stop()
         self.put(last)
-        await last.stopped
-        self._thread.join()  # it has nothing left to do
+        return last
+
+    async def ended(self, last: Stop | None) -> None:
+        """Return once the thread is gone; `last` is what `end` gave."""
+        if last is not None:
+            await last.stopped
+            self._thread.join()  # it has nothing left to do
 
     def _open(self, *, writes: bool) -> sqlite3.Connection:
         if self._connection is None:
@@ -116,7 +121,7 @@ class Reader(Lane):
             return None
         try:
             return self._idle(self._connection)
-        except sqlite3.Error:  # a hint is lost; the next read tells what is wrong
+        except Exception:  # a hint is lost; the next read tells what is wrong
             return None
 
 

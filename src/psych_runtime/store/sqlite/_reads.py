@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _LAST = "~"  # sorts behind every instant and every id
+_LARGEST = 2**63 - 1  # that SQLite can compare
 
 
 @contextmanager
@@ -57,8 +58,8 @@ def read_log(
     names: dict[str, Value] = {
         "tenant": tenant,
         "run_id": run_id,
-        "after": after,
-        "limit": -1 if limit is None else limit,
+        "after": min(after, _LARGEST),
+        "limit": -1 if limit is None else min(limit, _LARGEST),
     }
     with snapshot(connection):
         if connection.execute(texts.read_head, names).fetchone() is None:
@@ -123,7 +124,7 @@ def read_page(
         "version": wanted.version,
         "thread": wanted.thread,
         "parent": wanted.parent,
-        "limit": limit + 1,
+        "limit": min(limit + 1, _LARGEST),
     }
     rows = connection.execute(texts.list_runs, names).fetchall()
     headers = tuple(header_of(row) for row in rows[:limit])

@@ -15,6 +15,7 @@ from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
+from psych_runtime.store._unicode import check_unicode
 from psych_runtime.store._units import check_units
 from psych_runtime.store.sqlite import _ledger, _reads
 from psych_runtime.store.sqlite._claims import Claims
@@ -193,6 +194,7 @@ class SqliteStore:
     async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
         """Return Runs that may have moved, by commits of this process or of another."""
         file = self._file
+        check_unicode(tenant, *heads)
         with file.notices.waiting(tenant, heads) as waiter:
             moved = await self._read(lambda c: _reads.read_moved(c, file.texts, tenant, heads))
             if moved:

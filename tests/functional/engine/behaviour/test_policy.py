@@ -9,10 +9,11 @@ from pydantic import JsonValue
 
 from psych_runtime._reads import status
 from psych_runtime.api import interrupt, publish
-from psych_runtime.errors import InvalidSpec
+from psych_runtime.errors import InvalidArgument, InvalidSpec
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, ToolFacts
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.runtime import Runtime
+from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll, AskUnlessReadOnly
@@ -280,11 +281,34 @@ class Confused:
 
 
 async def test_tool_2_what_is_no_decision_allows_nothing(store: Store, crew: Crew) -> None:
-    """Only Allow lets a call run."""
+    """Only Allow lets a call run; the attempt says that the policy is at fault."""
     model = FakeModel().turn(tool_calls=[("pay", {"amount": 3})]).turn(text="Done.")
-    found = await talk(store, crew, model, pay, policy=Confused())
-    assert [code for code, _ in found.refusals] == ["denied"]
+    await crew.start(runtime(store, model, pay, policy=Confused()), max_attempts=2)
+    found = await told(store, await admit(store, agent("pay")))
+    assert [one.code for one in found.every(AttemptEnded)] == ["invalid_argument"]
     assert found.every(ToolStarted) == []
+    assert found.end == ("failed", "attempts_exhausted")
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (AllowAll, "AllowAll is a class: pass AllowAll()"),
+        (True, "a bool has no decide_tool(): pass a Policy"),
+    ],
+)
+def test_tool_2_what_is_no_policy_is_refused_at_once(policy: Any, problem: str) -> None:
+    """Before any Run: the place where it was given says so."""
+    with pytest.raises(InvalidArgument) as caught:
+        Runtime(store=MemoryStore(), model=FakeModel(), policy=policy)
+    assert caught.value.problem == problem
+
+
+@pytest.mark.parametrize("model", [None, "gpt", FakeModel])
+def test_mod_9_what_is_no_model_client_is_refused_at_once(model: Any) -> None:
+    """A name or a class is no client."""
+    with pytest.raises(InvalidArgument):
+        Runtime(store=MemoryStore(), model=model)
 
 
 async def test_pub_2_what_was_not_checked_is_said(store: Store) -> None:

@@ -134,11 +134,22 @@ class Holding:
 
 
 async def _crash(
-    store: Store, flaky: Flaky, crew: Crew, model: FakeModel, *, safe: bool, done: int
+    store: Store,
+    flaky: Flaky,
+    crew: Crew,
+    models: tuple[FakeModel, FakeModel],
+    *,
+    safe: bool,
+    done: int,
 ) -> str:
+    """Let the first worker die in a call; each has a model of its own, with the same script.
+
+    The store's clock is moved, not the worker's: it may call its model once more before it learns
+    that it is dead.
+    """
     holding = Holding()
     slow = holding.tool(safe=safe)
-    first: Worker = await crew.start(runtime(flaky, model, zulu, slow))
+    first: Worker = await crew.start(runtime(flaky, models[0], zulu, slow))
     run = await admit(store, agent("slow", "zulu"))
     await holding.began.wait()
 
@@ -147,7 +158,7 @@ async def _crash(
 
     await eventually(recorded)
     await die(flaky, store, first)
-    await crew.start(runtime(store, model, slow, zulu))
+    await crew.start(runtime(store, models[1], slow, zulu))
     await run_to_end(store, run)
     holding.release.set()
     return run
@@ -155,29 +166,32 @@ async def _crash(
 
 async def test_mod_8_prompts_extend_across_a_crash(store: Store, flaky: Flaky, crew: Crew) -> None:
     """The second worker goes on where the first one was."""
-    model = FakeModel()
-    model.turn(tool_calls=[("zulu", {})])
-    model.turn(tool_calls=[("zulu", {}), ("slow", {}), ("zulu", {})])
-    model.turn(tool_calls=[("zulu", {})])
-    model.turn(text="Done.")
-    run = await _crash(store, flaky, crew, model, safe=True, done=3)
+    models = FakeModel(), FakeModel()
+    for model in models:
+        model.turn(tool_calls=[("zulu", {})])
+        model.turn(tool_calls=[("zulu", {}), ("slow", {}), ("zulu", {})])
+        model.turn(tool_calls=[("zulu", {})])
+        model.turn(text="Done.")
+    run = await _crash(store, flaky, crew, models, safe=True, done=3)
     assert [one.epoch for one in await of_type(store, run, ModelStarted)] == [1, 1, 2, 2]
-    assert len(model.requests) == 4
-    _extends(model.requests)
+    assert len(models[1].requests) == 2
+    _extends([*models[0].requests[:2], *models[1].requests])
 
 
 async def test_d5_history_is_paired_with_an_unknown_outcome(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """A call that nobody knows the end of is answered in words, in its place."""
-    model = FakeModel()
-    model.turn(tool_calls=[("zulu", {}), ("slow", {}), ("zulu", {})])
-    model.turn(text="Done.")
-    await _crash(store, flaky, crew, model, safe=False, done=2)
-    first, second, third = [text for _, text in answers(model.requests[-1].messages)]
+    models = FakeModel(), FakeModel()
+    for model in models:
+        model.turn(tool_calls=[("zulu", {}), ("slow", {}), ("zulu", {})])
+        model.turn(text="Done.")
+    await _crash(store, flaky, crew, models, safe=False, done=2)
+    [request] = models[1].requests
+    first, second, third = [text for _, text in answers(request.messages)]
     assert (first, third) == ("z", "z")
     assert "Nobody knows" in second
-    _extends(model.requests)
+    _extends([models[0].requests[0], request])
 
 
 async def test_mod_8_a_failed_call_is_made_again_with_the_same_prompt(

@@ -1,0 +1,104 @@
+"""What may be asked: judged before the store is, so that every store answers alike (ST-5, STR-1).
+
+A wrong argument is an InvalidPayload that says what is right; none is taken for another one.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from math import inf
+from typing import Final, get_args
+
+from psych_runtime.errors import InvalidPayload
+from psych_schema.common import RunPhase, Scope
+
+__all__ = [
+    "check_after",
+    "check_id",
+    "check_instant",
+    "check_limit",
+    "check_page",
+    "check_scope_type",
+    "check_state",
+    "check_text",
+    "check_timeout",
+    "check_until",
+]
+
+_LARGEST: Final = 2**63 - 1
+"""The last seq that a store could have; so many rows it could give."""
+
+_STATES: Final[Sequence[str]] = get_args(RunPhase.__value__)
+
+
+def check_scope_type(scope: object) -> None:
+    """Raise InvalidPayload for what is no Scope."""
+    if not isinstance(scope, Scope):
+        raise InvalidPayload(what="scope", problem="pass Scope(tenant=...)")
+
+
+def check_id(run_id: object, *, what: str = "run_id") -> None:
+    """Raise InvalidPayload for what is no Run id: what dispatch() returned has one."""
+    if not isinstance(run_id, str):
+        raise InvalidPayload(what=what, problem="pass the id: run.run_id")
+
+
+def check_page(run_id: object, scope: object, *, after: object = 0, limit: object = None) -> None:
+    """Raise InvalidPayload unless this names a part of a Run's log."""
+    check_scope_type(scope)
+    check_id(run_id)
+    check_after(after)
+    if limit is not None:
+        check_limit(limit)
+
+
+def check_after(after: object) -> None:
+    """Raise InvalidPayload for what is no seq to go on behind."""
+    if not _is_whole(after, least=0):
+        problem = f"pass the seq of a record, or 0 for all: a whole number up to {_LARGEST}"
+        raise InvalidPayload(what="after", problem=problem)
+
+
+def check_limit(limit: object) -> None:
+    """Raise InvalidPayload for what is no size of a page."""
+    if not _is_whole(limit, least=1):
+        raise InvalidPayload(what="limit", problem=f"pass a whole number, 1 to {_LARGEST}")
+
+
+def check_state(state: object) -> None:
+    """Raise InvalidPayload for what no header's state can be."""
+    if state is not None and state not in _STATES:
+        problem = f"pass None or one of {', '.join(_STATES)}; {state!r:.60} is none of them"
+        raise InvalidPayload(what="state", problem=problem)
+
+
+def check_text(value: object, *, what: str, problem: str) -> None:
+    """Raise InvalidPayload, saying `problem`, for what is neither a text nor None."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidPayload(what=what, problem=problem)
+
+
+def check_instant(value: object, *, what: str) -> None:
+    """Raise InvalidPayload for what is neither an instant nor None."""
+    if value is None or (isinstance(value, datetime) and value.utcoffset() is not None):
+        return
+    raise InvalidPayload(what=what, problem="pass a datetime with a time zone: datetime.now(UTC)")
+
+
+def check_until(until: object) -> None:
+    """Raise InvalidPayload for what nobody can wait for."""
+    if until not in ("settled", "suspended") and not _is_whole(until, least=0):
+        raise InvalidPayload(what="until", problem="pass 'settled', 'suspended' or a seq")
+
+
+def check_timeout(seconds: object) -> None:
+    """Raise InvalidPayload for what is no time to wait."""
+    if seconds is None:
+        return
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not (seconds <= _LARGEST or seconds == inf):
+        raise InvalidPayload(what="timeout_seconds", problem="pass a number of seconds, or None")
+
+
+def _is_whole(value: object, *, least: int) -> bool:
+    """Tell whether `value` is an int from `least` up to what every store can compare."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= _LARGEST
