@@ -94,8 +94,11 @@ def check_timeout(seconds: object) -> None:
     """Raise InvalidPayload for what is no time to wait."""
     if seconds is None:
         return
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not (seconds <= _LARGEST or seconds == inf):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        known = False
+    else:
+        known = seconds <= _LARGEST or seconds == inf  # neither is true of NaN
+    if not known:
         raise InvalidPayload(what="timeout_seconds", problem="pass a number of seconds, or None")
 
 

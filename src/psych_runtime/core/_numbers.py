@@ -31,8 +31,12 @@ def read_number(text: str, *, whole: bool) -> int | float | Refused:
 
 
 def _finite(value: int | float) -> int | float | Refused:
-    """Return `value` unless it is NaN or infinite."""
-    if math.isfinite(value):
+    """Return `value` unless it is NaN, or infinite to readers that know only doubles."""
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer that is larger than every double
+        finite = False
+    if finite:
         return value
     return Refused("not_finite", "NaN, infinite and larger numbers cannot be kept")
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
+from psych_runtime.tools.arguments import MAX_ARGUMENTS_BYTES
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
     AskedCall,
@@ -26,9 +27,8 @@ from psych_schema.model import (
     UsageReport,
 )
 
-__all__ = ["MAX_ARGUMENTS_BYTES", "Channel", "Incoming", "clean_text"]
+__all__ = ["Channel", "Incoming", "clean_text"]
 
-MAX_ARGUMENTS_BYTES: Final = 64 * 1024
 _MAX_STREAM_CHARACTERS: Final = 16 * 1024 * 1024
 _ECHO_CHARACTERS: Final = 1000
 _NAME_CHARACTERS: Final = 256

@@ -2,26 +2,27 @@
 
 Arguments are JSON: nothing is guessed, unknown members are refused, and each type is reached
 from its JSON form also below a validator of the author's. What a function returned is Python:
-instances are checked as if they were new, without running their author's code again.
+instances are checked field by field as if they were new, but none is made by its author's code.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from enum import Flag
 from typing import Final, NamedTuple, cast
 
 from pydantic import TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator
 
+from psych_runtime.tools._fed_python import fed_python
 from psych_runtime.tools._guards import (
     array_only,
     as_choice,
-    json_kinds,
+    from_json,
     nothing_twice,
     same_boolean,
 )
 from psych_runtime.tools._json_forms import choices_of, is_text_key, key_node
 
-__all__ = ["Checked", "UnsupportedHint", "for_arguments", "for_results"]
+__all__ = ["Checked", "UnsupportedHint", "check_python", "for_arguments", "for_results"]
 
 type _Node = dict[str, object]
 
@@ -31,17 +32,14 @@ _OPAQUE: Final = frozenset(
     | {"serialization", "default_factory"}
 )
 _BY_NAME: Final = ("fields", "choices")  # their keys are names or tags, no keywords
-_ALSO_LAX: Final = ("set", "frozenset", "tuple", "deque", "named-tuple")
+# A list or dict becomes these only when it is not strict; elsewhere that guesses nothing.
+_ALSO_LAX: Final = frozenset(
+    {"counter", "deque", "frozenset", "named-tuple", "ordered-dict", "set", "tuple"}
+)
 _UNHASHABLE: Final = ("counter", "deque", "dict", "list", "set", "typed-dict")
-_WRITTEN: Final[Mapping[str, tuple[type, ...]]] = {
-    "bytes": (str,),
-    "complex": (str,),
-    "date": (str,),
-    "datetime": (str,),
-    "decimal": (str, int, float),
-    "time": (str,),
-    "timedelta": (str,),
-}
+_WRITTEN: Final = frozenset(
+    {"bytes", "complex", "date", "datetime", "decimal", "fraction", "time", "timedelta"}
+)
 
 
 class UnsupportedHint(ValueError):
@@ -65,7 +63,7 @@ def for_arguments(adapter: TypeAdapter[object]) -> Checked:
 
 
 def for_results(adapter: TypeAdapter[object]) -> Checked:
-    """Return what checks Python values of the adapter's type; pass `strict=True`.
+    """Return what `check_python` checks values of the adapter's type by.
 
     Raises:
         UnsupportedHint: values of the type are checked only while they are read.
@@ -73,10 +71,22 @@ def for_results(adapter: TypeAdapter[object]) -> Checked:
     return _built(_Results(adapter.core_schema))
 
 
+def check_python(checked: Checked, value: object) -> None:
+    """Raise ValidationError when `value` is not what its type says.
+
+    Instances know their fields by name, dicts in place of them by alias.
+    """
+    checked.validator.validate_python(value, strict=True, by_alias=True, by_name=True)
+
+
 def _built(walk: "_Walk") -> Checked:
     schema = cast("CoreSchema", walk.changed())
-    # Without the validators that classes have built for themselves: those know no change.
-    return Checked(schema, SchemaValidator(schema, {"strict": True}, False))
+    return Checked(schema, _validator(schema))
+
+
+def _validator(schema: CoreSchema) -> SchemaValidator:
+    """Build one without those that classes have built for themselves: they know no change."""
+    return SchemaValidator(schema, {"strict": True}, False)
 
 
 class _Walk:
@@ -84,13 +94,14 @@ class _Walk:
 
     def __init__(self, schema: CoreSchema) -> None:
         self._schema = schema
-        self.named = {str(one["ref"]): one for one in _nodes(schema) if "ref" in one}
+        named: object = schema.get("definitions", [])
+        self.named = {str(one.get("ref")): one for one in named} if isinstance(named, list) else {}
 
     def changed(self) -> object:
         return self._walk(self._schema)
 
-    def change(self, kind: str, node: _Node) -> _Node:
-        """Return what stands for `node`, whose own parts are changed already."""
+    def change(self, kind: str, node: _Node, original: object) -> _Node:
+        """Return what stands for `node`, a copy of `original` with parts that are changed."""
         raise NotImplementedError
 
     def _walk(self, part: object) -> object:
@@ -100,13 +111,13 @@ class _Walk:
             return tuple(self._walk(one) for one in part)
         if not isinstance(part, dict):
             return part
+        kind = part.get("type")
         node = {key: self._part(key, one) for key, one in part.items()}
-        kind = node.get("type")
         if kind == "generator":
             raise UnsupportedHint(
                 "its items would be checked only while they are read; use list[...]"
             )
-        return self.change(kind, node) if isinstance(kind, str) else node
+        return self.change(kind, node, part) if isinstance(kind, str) else node
 
     def _part(self, key: str, part: object) -> object:
         if key in _BY_NAME and isinstance(part, dict):
@@ -115,7 +126,11 @@ class _Walk:
 
 
 class _Arguments(_Walk):
-    def change(self, kind: str, node: _Node) -> _Node:
+    def __init__(self, schema: CoreSchema) -> None:
+        super().__init__(schema)
+        self._fed_python = fed_python(schema)
+
+    def change(self, kind: str, node: _Node, original: object) -> _Node:
         self._refuse(kind, node)
         node.pop("strict", None)
         if isinstance(config := node.get("config"), dict):
@@ -132,9 +147,8 @@ class _Arguments(_Walk):
             return _before(array_only, node)
         if kind == "tagged-union" and isinstance(choices := node.get("choices"), dict):
             node["choices"] = {getattr(tag, "value", tag): one for tag, one in choices.items()}
-        if kind in _WRITTEN:
-            node["strict"] = False
-            return _before(json_kinds(kind, _WRITTEN[kind]), node)
+        if kind in _WRITTEN and id(original) in self._fed_python:
+            return _before(from_json(_validator(cast("CoreSchema", node))), node)
         return node
 
     def _refuse(self, kind: str, node: _Node) -> None:
@@ -165,13 +179,10 @@ class _Arguments(_Walk):
 
 
 class _Results(_Walk):
-    def change(self, kind: str, node: _Node) -> _Node:
+    def change(self, kind: str, node: _Node, original: object) -> _Node:
         if kind in ("model", "dataclass"):
-            for hook in ("post_init", "custom_init"):
-                if hook in node:
-                    node[hook] = False if kind == "dataclass" or hook == "custom_init" else None
-            if node.get("post_init", False) is None:
-                del node["post_init"]
+            for hook in ("custom_init", "post_init"):
+                node.pop(hook, None)
             return {**node, "revalidate_instances": "always"}
         if kind == "dataclass-args" and isinstance(fields := node.get("fields"), list):
             # An instance does not keep what it was only made with.
@@ -194,12 +205,14 @@ def _closed(kind: str, node: _Node) -> _Node:
 
 
 def _closed_below(part: object) -> object:
-    """Close the fields of a class; validators may stand around them."""
+    """Close the fields of a class; its validators may stand around them."""
     if not isinstance(part, dict):
         return part
-    if part.get("type") in ("model-fields", "dataclass-args"):
+    kind = str(part.get("type"))
+    if kind in ("model-fields", "dataclass-args"):
         return {"extra_behavior": "forbid", **part}
-    return {**part, "schema": _closed_below(part["schema"])} if "schema" in part else part
+    around = kind.startswith("function-")
+    return {**part, "schema": _closed_below(part.get("schema"))} if around else part
 
 
 def _before(check: Callable[[object], object], node: _Node) -> _Node:
@@ -212,17 +225,6 @@ def _before(check: Callable[[object], object], node: _Node) -> _Node:
     if "ref" in node:
         outer["ref"] = node.pop("ref")
     return outer
-
-
-def _nodes(part: object) -> Iterator[_Node]:
-    if isinstance(part, list | tuple):
-        for one in part:
-            yield from _nodes(one)
-    elif isinstance(part, dict):
-        yield part
-        for key, one in part.items():
-            if key not in _OPAQUE:
-                yield from _nodes(one)
 
 
 def _name_of_function(node: _Node) -> object:

@@ -1,5 +1,6 @@
 """Validation errors in words that a model can act on; values are never repeated (MOD-2, TOOL-7)."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,8 +14,11 @@ __all__ = ["explain", "kind_of"]
 _MAX_PLACES: Final = 6
 _PLACE_BYTES: Final = 200
 _PATH_BYTES: Final = 80
+_MISSING: Final = ("missing", "missing_argument")
+_ABOUT_SIZE: Final = ("should be a multiple", "should be greater", "should be less")
+_NAME_OF_MEMBER: Final = "[key]"
+_SHOULD: Final = re.compile(r"\w+ (should (?:be|hold|have|match) )")
 _PREFIXES: Final = (
-    ("Input should be", "should be"),
     ("Field required", "is required"),
     ("Missing required", "is required: missing"),
     ("Extra inputs are not permitted", "is not known here"),
@@ -30,7 +34,8 @@ def explain(error: ValidationError, value: object, root: str) -> str:
     for detail in error.errors(include_url=False, include_input=False):
         path, found, missing = _walk(detail, value, root)
         words = _words(detail)
-        got = "" if missing or not words.startswith("should") else f", got {kind_of(found)}"
+        told = missing or not words.startswith("should be ") or words.startswith(_ABOUT_SIZE)
+        got = "" if told else f", got {kind_of(found)}"
         said = places.setdefault(path, [])
         if words + got not in said:
             said.append(words + got)
@@ -68,7 +73,9 @@ def _words(detail: ErrorDetails) -> str:
     context = detail.get("ctx", {})
     if detail["type"] == "union_tag_invalid":
         return f"should have {context.get('discriminator')} one of {context.get('expected_tags')}"
-    text = detail["msg"]
+    text = _SHOULD.sub(r"\1", detail["msg"], count=1)
+    if text.startswith("should "):
+        return text
     for prefix, words in _PREFIXES:
         if text.startswith(prefix):
             return words + text.removeprefix(prefix)
@@ -76,16 +83,25 @@ def _words(detail: ErrorDetails) -> str:
 
 
 def _walk(detail: ErrorDetails, value: object, root: str) -> tuple[str, object, bool]:
-    """Follow the location as far as it names something; union branches and tags do not."""
+    """Follow the location as far as it names something; union branches and tags do not.
+
+    Returns the path, what stands there, and whether its kind says nothing: it is not there, or
+    it is the name of a member.
+    """
     path, current, missing = root, value, False
     location = detail["loc"]
     for at, key in enumerate(location):
+        last_is_missing = at == len(location) - 1 and detail["type"] in _MISSING
         if isinstance(current, Mapping):
-            last_is_missing = at == len(location) - 1 and detail["type"] == "missing"
             if key in current:
                 path, current = f"{path}.{key}", current[key]
             elif last_is_missing:
                 path, missing = f"{path}.{key}", True
-        elif isinstance(current, list | tuple) and isinstance(key, int) and key < len(current):
-            path, current = f"{path}[{key}]", current[key]
+        elif isinstance(current, list | tuple) and isinstance(key, int):
+            if key < len(current):
+                path, current = f"{path}[{key}]", current[key]
+            elif last_is_missing:
+                path, missing = f"{path}[{key}]", True
+    if location[-1:] == (_NAME_OF_MEMBER,):
+        return f"the name {clip(path, _PATH_BYTES)}", None, True
     return clip(path, _PATH_BYTES), current, missing

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from pydantic import JsonValue
-from pydantic_core import PydanticCustomError, PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError, SchemaValidator
 
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.tools._json import whole_numbers
 
-__all__ = ["array_only", "as_choice", "json_kinds", "nothing_twice", "same_boolean"]
+__all__ = ["array_only", "as_choice", "from_json", "nothing_twice", "same_boolean"]
 
 type _Check = Callable[[object], object]
 
-_KINDS: Final = (str, int, float, list, dict, type(None))
-_ARTICLES: Final = {"bytes": "bytes", "complex": "a complex number", "decimal": "a decimal"}
+_KINDS: Final = frozenset({bool, dict, float, int, list, str, type(None)})
 
 
 def as_choice(kind: str, choices: Sequence[tuple[JsonValue, object]]) -> _Check:
@@ -24,19 +23,18 @@ def as_choice(kind: str, choices: Sequence[tuple[JsonValue, object]]) -> _Check:
     Raises:
         ValueError: two choices have one JSON form.
     """
-    members = {_key(form): member for form, member in choices}
+    members: dict[str | None, object] = {_key(form): member for form, member in choices}
     if len(members) < len({id(member) for _, member in choices}):
         raise ValueError("two of its choices are the same in JSON")
     said = _listed([form for form, _ in choices])
     code: Literal["enum", "literal_error"] = "enum" if kind == "enum" else "literal_error"
 
     def check(value: object) -> object:
-        key = _key(value) if type(value) in _KINDS or isinstance(value, bool) else None
+        key = _key(value)
         if key is not None and key in members:
-            return members[key]
-        if isinstance(value, bool | int | float):
-            raise PydanticKnownError(code, {"expected": said})
-        if code == "literal_error" and key is not None:
+            # Pydantic finds a member of an Enum itself, and prefers a str to it in a union.
+            return value if code == "enum" else members[key]
+        if isinstance(value, bool | int | float) or (code == "literal_error" and key is not None):
             raise PydanticKnownError(code, {"expected": said})
         return value
 
@@ -57,7 +55,8 @@ def same_boolean(expected: Sequence[object]) -> _Check:
 
 def nothing_twice(value: object) -> object:
     """Refuse an array that holds one thing twice: the schema says that it is a set."""
-    if isinstance(value, list) and len({_key(one) for one in value}) < len(value):
+    keys = [_key(one) for one in value] if isinstance(value, list) else []
+    if None not in keys and len(set(keys)) < len(keys):
         raise PydanticCustomError("unique", "Input should hold nothing twice")
     return value
 
@@ -69,23 +68,33 @@ def array_only(value: object) -> object:
     return value
 
 
-def json_kinds(kind: str, kinds: tuple[type, ...]) -> _Check:
-    """Return what refuses JSON of any other kind than those that the schema says."""
-    wanted = _ARTICLES.get(kind, f"a valid {kind}")
+def from_json(strict: SchemaValidator) -> _Check:
+    """Return what reads the JSON form of a type that JSON lacks, also where Python is at hand.
+
+    A validator of the author's gives on what it got: the text of a date, not the date.
+    """
 
     def check(value: object) -> object:
-        known = type(value) in _KINDS or isinstance(value, bool)
-        if known and (type(value) not in kinds):
-            raise PydanticCustomError("json_kind", "Input should be {wanted}", {"wanted": wanted})
-        return value
+        if type(value) not in _KINDS:
+            return value
+        found: object = strict.validate_json(json.dumps(value))
+        return found
 
     return check
 
 
-def _key(value: object) -> str:
-    """Return a text that tells JSON values apart as JSON Schema does; 1.0 is 1."""
-    plain: JsonValue = json.loads(json.dumps(value))
-    return canonical_json(whole_numbers(plain))
+def _key(value: object) -> str | None:
+    """Return a text that tells JSON values apart as JSON Schema does: 1.0 is 1, true is not.
+
+    None for what is no JSON: an object that a validator of the author's has made.
+    """
+    if type(value) not in _KINDS:
+        return None
+    try:
+        plain: JsonValue = json.loads(json.dumps(value, allow_nan=False))
+        return canonical_json(whole_numbers(plain))
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _listed(forms: Sequence[object]) -> str:

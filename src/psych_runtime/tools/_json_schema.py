@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaWarningKind
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import CoreSchema, PydanticSerializationError, core_schema, to_jsonable_python
 
 from psych_runtime.core.canonical import canonical_json
+from psych_runtime.tools._core_schema import Checked
+from psych_runtime.tools._json_forms import key_node
 
 __all__ = ["Parameter", "arguments_schema", "check_schema"]
 
@@ -22,7 +24,7 @@ class Parameter(NamedTuple):
     description: str
     required: bool
     default: object  # None when required
-    adapter: TypeAdapter[object]
+    checked: Checked
 
 
 class _Generator(GenerateJsonSchema):
@@ -41,17 +43,47 @@ class _Generator(GenerateJsonSchema):
         """Return a default as JSON; sets are sorted, their order is chance."""
         return _plain(dft)
 
+    def model_fields_schema(self, schema: core_schema.ModelFieldsSchema) -> dict[str, JsonValue]:
+        """Say that unknown members are refused, where they are."""
+        return _closed(schema, super().model_fields_schema(schema))
 
-def check_schema(adapter: TypeAdapter[object]) -> None:
+    def dataclass_args_schema(
+        self, schema: core_schema.DataclassArgsSchema
+    ) -> dict[str, JsonValue]:
+        """Say that unknown members are refused, where they are."""
+        return _closed(schema, super().dataclass_args_schema(schema))
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, JsonValue]:
+        """Name each value once; members of one value are one."""
+        found: dict[str, JsonValue] = super().enum_schema(schema)
+        if isinstance(values := found.get("enum"), list):
+            found["enum"] = list({canonical_json(one): one for one in values}.values())
+        return found
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> dict[str, JsonValue]:
+        """Say of names that are read as integers how they are written."""
+        found: dict[str, JsonValue] = super().dict_schema(schema)
+        if key_node(schema.get("keys_schema"), {}).get("type") == "int":
+            found["propertyNames"] = {"type": "string", "pattern": "^-?[0-9]+$"}
+        return found
+
+
+def _closed(schema: Mapping[str, object], found: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if schema.get("extra_behavior") == "forbid":
+        found["additionalProperties"] = False
+    return found
+
+
+def check_schema(schema: CoreSchema) -> None:
     """Raise what pydantic raises when the type has no JSON Schema."""
-    adapter.json_schema(schema_generator=_Generator)
+    _Generator().generate(schema)
 
 
 def arguments_schema(parameters: Sequence[Parameter]) -> dict[str, JsonValue]:
     """Return the schema of an object with these parameters and nothing else."""
     mode: JsonSchemaMode = "validation"
-    schemas, shared = TypeAdapter.json_schemas(
-        [(one.name, mode, one.adapter) for one in parameters], schema_generator=_Generator
+    schemas, definitions = _Generator().generate_definitions(
+        [(one.name, mode, one.checked.schema) for one in parameters]
     )
     properties: dict[str, JsonValue] = {}
     for one in parameters:
@@ -67,7 +99,7 @@ def arguments_schema(parameters: Sequence[Parameter]) -> dict[str, JsonValue]:
     }
     if required := [one.name for one in parameters if one.required]:
         whole["required"] = list[JsonValue](required)
-    if definitions := shared.get("$defs"):
+    if definitions:
         whole["$defs"] = {name: _untitled(name, one) for name, one in definitions.items()}
     return whole
 

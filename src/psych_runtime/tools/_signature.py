@@ -14,8 +14,15 @@ from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from psych_runtime.errors import RegistrationError
+from psych_runtime.tools._core_schema import (
+    Checked,
+    UnsupportedHint,
+    check_python,
+    for_arguments,
+    for_results,
+)
 from psych_runtime.tools._docstring import Docstring, read_docstring
-from psych_runtime.tools._hints import described, is_context, metadata, reason, resolve_hints
+from psych_runtime.tools._hints import described, ignored, is_context, reason, resolve_hints, unread
 from psych_runtime.tools._json_schema import Parameter, check_schema
 from psych_runtime.tools._text import clip, did_you_mean
 
@@ -34,7 +41,7 @@ class Signature(NamedTuple):
     description: str
     parameters: tuple[Parameter, ...]
     context_parameters: tuple[str, ...]  # those that get the ToolContext
-    returns: TypeAdapter[object] | None  # None: the function does not say
+    returns: Checked | None  # None: the function does not say
     is_async: bool
 
 
@@ -167,23 +174,21 @@ def _parameter(
             problem="no description: add it to the docstring's Args section, "
             f'or write Annotated[type, "what it is"]{near}',
         )
-    for field in metadata(hint):
-        if isinstance(field, FieldInfo) and not field.is_required():
-            raise RegistrationError(
-                tool=tool,
-                parameter=one.name,
-                problem=f"its default is in a Field; write it as `{one.name}: ... = default`",
-            )
-    adapter = _adapter(hint, tool, one.name)
+    if lost := ignored(hint):
+        problem = f"its default is in a Field; write it as `{one.name}: ... = default`"
+        if not lost.startswith("default"):
+            problem = f"Field({lost}=...) has no effect on a parameter; remove it"
+        raise RegistrationError(tool=tool, parameter=one.name, problem=problem)
+    adapter, checked = _checked(hint, tool, one.name)
     required = one.default is one.empty
     if not required:
         _check_default(one, adapter, tool)
-    return Parameter(one.name, description, required, None if required else one.default, adapter)
+    return Parameter(one.name, description, required, None if required else one.default, checked)
 
 
 def _check_default(one: inspect.Parameter, adapter: TypeAdapter[object], tool: str) -> None:
     try:
-        adapter.validate_python(one.default, strict=True)
+        check_python(for_results(adapter), one.default)
     except Exception as error:  # validators are foreign code
         shown = clip(repr(one.default), 60)
         hint = "; write `| None` into the hint" if one.default is None else ""
@@ -194,35 +199,46 @@ def _check_default(one: inspect.Parameter, adapter: TypeAdapter[object], tool: s
         ) from error
 
 
-def _adapter(hint: "TypeForm[object]", tool: str, parameter: str) -> TypeAdapter[object]:
+def _checked(
+    hint: "TypeForm[object]", tool: str, parameter: str
+) -> tuple[TypeAdapter[object], Checked]:
     try:
+        _refuse_unread(hint)
         adapter: TypeAdapter[object] = TypeAdapter(hint)
-        check_schema(adapter)
+        checked = for_arguments(adapter)
+        check_schema(checked.schema)
     except Exception as error:  # pydantic, and what the type itself does to it
+        why = str(error) if isinstance(error, UnsupportedHint) else reason(error)
         raise RegistrationError(
             tool=tool,
             parameter=parameter,
-            problem=f"its type cannot be told to a model ({reason(error)}); "
+            problem=f"its type cannot be told to a model ({why}); "
             "use plain types, Literal, Enum, a dataclass, a TypedDict or a pydantic model",
         ) from error
-    return adapter
+    return adapter, checked
+
+
+def _refuse_unread(hint: object) -> None:
+    if (name := unread(hint)) is not None:
+        raise UnsupportedHint(f"{name} is not checked as a whole; use list[...]")
 
 
 def _returns(
     hints: Mapping[str, "TypeForm[object]"], signature: inspect.Signature, tool: str
-) -> TypeAdapter[object] | None:
+) -> Checked | None:
     hint = hints.get("return", signature.return_annotation)
     if hint is signature.empty:
         return None
     if typing.get_origin(hint) in (Awaitable, Coroutine):
         hint = typing.get_args(hint)[-1]
     try:
-        returns: TypeAdapter[object] = TypeAdapter(hint)
+        _refuse_unread(hint)
+        return for_results(TypeAdapter(hint))
     except Exception as error:  # pydantic, and what the type itself does to it
+        why = str(error) if isinstance(error, UnsupportedHint) else reason(error)
         raise RegistrationError(
             tool=tool,
             parameter="return",
-            problem=f"its return type cannot be checked ({reason(error)}); "
+            problem=f"its return type cannot be checked ({why}); "
             "return plain types, a dataclass, a TypedDict or a pydantic model",
         ) from error
-    return returns

@@ -6,6 +6,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from psych_runtime.tools._constraints import bounds_of, size_of
+
 __all__ = ["summarize"]
 
 _MAX_NESTING: Final = 4
@@ -23,7 +25,7 @@ def _object(
 ) -> str:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
-        return "object"
+        return _mapping(schema, definitions, depth)
     needed = required if isinstance(required, list) else []
     if not properties:
         return "an empty object: {}" if depth == 0 else "{}"
@@ -34,6 +36,20 @@ def _object(
         for name in ordered
     ]
     return "{" + ", ".join(fields) + "}"
+
+
+def _mapping(
+    schema: Mapping[str, JsonValue], definitions: Mapping[str, JsonValue], depth: int
+) -> str:
+    """Return what stands for an object with names of any kind."""
+    values = schema.get("additionalProperties")
+    inner = _type(values, definitions, depth + 1) if isinstance(values, dict) else "any"
+    names = schema.get("propertyNames")
+    name = "any name"
+    if isinstance(names, dict):
+        name = _type({"type": "string", **names}, definitions, depth + 1)
+    named = "object" if (name, inner) == ("any name", "any") else f"{{{name}: {inner}}}"
+    return named + size_of(schema, "Properties", "member")
 
 
 def _type(schema: JsonValue, definitions: Mapping[str, JsonValue], depth: int) -> str:
@@ -66,10 +82,29 @@ def _named(
     if kind == "object":
         return _object(schema, definitions, depth) if depth <= _MAX_NESTING else "object"
     if kind == "array":
-        items = schema.get("items")
-        inner = _type(items, definitions, depth + 1) if isinstance(items, dict) else "any"
-        return f"[{inner}, ...]" if depth <= _MAX_NESTING else "array"
+        return _array(schema, definitions, depth) if depth <= _MAX_NESTING else "array"
     if not isinstance(kind, str):
         return "any"
     form = schema.get("format")
-    return f"{kind} ({form})" if isinstance(form, str) else kind
+    named = f"{kind} ({form})" if isinstance(form, str) else kind
+    return named + bounds_of(schema)
+
+
+def _array(
+    schema: Mapping[str, JsonValue], definitions: Mapping[str, JsonValue], depth: int
+) -> str:
+    """Return each place of a tuple, or what a list holds; a `?` marks what may be left out."""
+    items, places = schema.get("items"), schema.get("prefixItems")
+    more = f"{_type(items, definitions, depth + 1)}, ..." if isinstance(items, dict) else ""
+    if isinstance(places, list):
+        least = schema.get("minItems", 0)
+        needed = least if isinstance(least, int) else 0
+        kinds = [
+            _type(one, definitions, depth + 1) + "?" * (at >= needed)
+            for at, one in enumerate(places[:_MAX_CHOICES])
+        ]
+        kinds += ["..."] if len(places) > _MAX_CHOICES else [more] if more else []
+        return f"[{', '.join(kinds)}]"
+    if schema.get("maxItems") == 0:
+        return "[]"
+    return f"[{more or 'any, ...'}]" + size_of(schema, "Items", "item")

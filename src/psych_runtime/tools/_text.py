@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["clip", "did_you_mean", "quote"]
+__all__ = ["clip", "did_you_mean", "ended", "quote"]
 
 _NAME_BYTES = 80
 
@@ -26,3 +26,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?`, or nothing when no known name is near."""
     near = get_close_matches(name[:_NAME_BYTES], sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def ended(text: str) -> str:
+    """Return `text` as a sentence that another can follow; one end is enough."""
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."

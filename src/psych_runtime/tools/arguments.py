@@ -18,7 +18,7 @@ from psych_runtime.tools._explain import explain, kind_of
 from psych_runtime.tools._json import whole_numbers
 from psych_runtime.tools._json_schema import Parameter
 from psych_runtime.tools._summary import summarize
-from psych_runtime.tools._text import clip, did_you_mean, quote
+from psych_runtime.tools._text import clip, did_you_mean, ended, quote
 from psych_runtime.tools.registry import RegisteredTool
 
 __all__ = [
@@ -30,7 +30,9 @@ __all__ = [
     "read_arguments",
 ]
 
-MAX_ARGUMENTS_BYTES: Final = 256 * 1024
+MAX_ARGUMENTS_BYTES: Final = 64 * 1024
+"""What the arguments of one call may have as UTF-8 text: the log takes no more of a call."""
+
 _MAX_MESSAGE_BYTES: Final = 1024
 _MAX_PROBLEM_BYTES: Final = 560
 _MAX_EXPECTED_BYTES: Final = 360
@@ -66,8 +68,6 @@ def read_arguments(tool: RegisteredTool, text: str) -> Arguments | Malformed:
         value = parse_json(text, what=tool.name, max_bytes=MAX_ARGUMENTS_BYTES)
     except InvalidPayload as error:
         return _malformed(tool, f"not readable as JSON: {error.problem}{_place(error, text)}")
-    except OverflowError:  # an integer beyond what a double holds
-        return _malformed(tool, "not readable as JSON: a number is too large")
     except PayloadTooLarge as error:
         sizes = f"{error.size_bytes} bytes, the bound is {error.bound_bytes}"
         return _malformed(tool, f"too large: {sizes}")
@@ -128,7 +128,7 @@ def _convert(parameter: Parameter, value: JsonValue, values: dict[str, object]) 
     """Put the object that the function takes into `values`, or say why there is none."""
     try:
         text = json.dumps(value, allow_nan=False)
-        values[parameter.name] = parameter.adapter.validate_json(text, strict=True)
+        values[parameter.name] = parameter.checked.validator.validate_json(text)
     except ValidationError as error:
         return explain(error, value, parameter.name)
     except (Exception, SystemExit) as error:  # a validator is foreign code: what it raises is data
@@ -138,5 +138,5 @@ def _convert(parameter: Parameter, value: JsonValue, values: dict[str, object]) 
 
 def _malformed(tool: RegisteredTool, problem: str) -> Malformed:
     said = clip(f"Malformed arguments of {tool.name}: {problem}", _MAX_PROBLEM_BYTES)
-    text = f"{said}. The tool was not executed. Expected: {expected(tool)}"
+    text = f"{ended(said)} The tool was not executed. Expected: {expected(tool)}"
     return Malformed(clip(text, _MAX_MESSAGE_BYTES))

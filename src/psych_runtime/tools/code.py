@@ -15,8 +15,9 @@ from typing import Final, Literal, NamedTuple
 from pydantic import ValidationError
 
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_runtime.tools._core_schema import check_python
 from psych_runtime.tools._explain import explain
-from psych_runtime.tools._text import clip
+from psych_runtime.tools._text import clip, ended
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
@@ -150,20 +151,20 @@ def _call(
 def _returned(tool: RegisteredTool, value: object) -> Executed:
     try:
         if tool.signature.returns is not None:
-            tool.signature.returns.validate_python(value, strict=True)
+            check_python(tool.signature.returns, value)
         return Executed("ok", to_result(tool.name, value))
     except ValidationError as error:
         said = explain(error, value, "result")
-        problem = f"{tool.name} returned what its return type does not allow: {said}."
+        problem = ended(f"{tool.name} returned what its return type does not allow: {said}")
         return _failed("result_invalid", f"{problem} {_RAN}")
     except InvalidPayload as error:
-        return _failed("result_invalid", f"{error.what}: {error.problem}. {_RAN}")
+        return _failed("result_invalid", f"{ended(f'{error.what}: {error.problem}')} {_RAN}")
     except PayloadTooLarge as error:
         sizes = f"at least {error.size_bytes} bytes, the bound is {error.bound_bytes}"
         problem = f"{error.what} is too large: {sizes}; ask for less. {_RAN}"
         return _failed("result_too_large", problem)
     except (Exception, SystemExit) as error:  # what it returned brings code of its own
-        problem = f"{tool.name} returned what cannot be read: {_described(error)}."
+        problem = ended(f"{tool.name} returned what cannot be read: {_described(error)}")
         return _failed("result_invalid", f"{problem} {_RAN}")
 
 

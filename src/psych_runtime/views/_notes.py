@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from psych_runtime.views._failure import failure_text
 from psych_runtime.views._lines import Lines
 from psych_runtime.views._sums import COUNTERS, known_cost, reported, usage_sum
 from psych_runtime.views._survey import Survey
@@ -22,6 +23,7 @@ def notes(found: Survey, lines: Lines, report: ReportView) -> tuple[str, ...]:
         *_of_attempts(report, lines),
         *_of_tools(report.tool_calls),
         *_of_models(report.model_calls),
+        *_of_failure(found),
         *_of_messages(found),
         *_of_tokens(report.model_calls),
         *_of_cost(report),
@@ -83,6 +85,12 @@ def _of_models(calls: Sequence[ModelCallLine]) -> Iterator[str]:
     failed = [one.code or "unknown" for one in calls if one.outcome == "failed"]
     if failed:
         yield f"{_count(failed, 'model call')} failed: {_tally(failed)}."
+
+
+def _of_failure(found: Survey) -> Iterator[str]:
+    """Yield what the last failure said, also when a later call brought the answer."""
+    if found.failure is not None:
+        yield f"The last failure: {failure_text(found.failure)}"
 
 
 def _of_messages(found: Survey) -> Iterator[str]:

@@ -14,6 +14,9 @@ from psych_schema.record import (
     ApprovalRequested,
     AttemptEnded,
     AttemptStarted,
+    ModelCompleted,
+    ModelFailed,
+    ModelStarted,
     QueueEnqueued,
     Record,
     RunAdmitted,
@@ -46,6 +49,9 @@ class Survey:
         self.admitted: RunAdmitted | None = None
         self.settled: RunSettled | None = None
         self.released: AttemptEnded | None = None  # how the last attempt let go, if it did
+        self.failed: ModelFailed | None = None  # the last model call, if it failed
+        self.failure: ModelFailed | None = None  # the last that said why, in this Run at all
+        self.fails = False  # no model call was completed since `failure`
         self.requests: dict[str, ApprovalRequested] = {}
         self.waits: dict[str, WaitOpened] = {}
         self.entries: dict[str, QueueEnqueued] = {}
@@ -77,6 +83,14 @@ class Survey:
                 self.released = None
             case AttemptEnded():
                 self.released = record
+            case ModelStarted():
+                self.failed = None
+            case ModelFailed():
+                self.failed = record
+                if record.said is not None and record.said.message:
+                    self.failure, self.fails = record, True
+            case ModelCompleted():
+                self.fails = False
             case ApprovalRequested():
                 self.requests[record.approval_id] = record
             case WaitOpened():

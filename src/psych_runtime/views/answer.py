@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from psych_runtime.core.codec import Entry
+from psych_runtime.views._failure import failure_text
 from psych_runtime.views._lifecycle import blocked_on, ended, lifecycle
 from psych_runtime.views._pending import pending_approvals, pending_waits
 from psych_runtime.views._said import LastWords
@@ -14,6 +15,7 @@ from psych_schema.view import AnswerView
 __all__ = ["answer_view"]
 
 _NAMES_SHOWN: Final = 3
+_REPORT: Final = "`await report(store, run_id, scope=scope)` says what happened"
 
 _AFTER: Final[Mapping[str, str]] = {
     "timed_out": "dispatch again with a larger deadline_seconds=",
@@ -29,7 +31,8 @@ def answer_view(header: RunRow, entries: Iterable[Entry]) -> AnswerView:
     """Say what the Run answered so far; `hint` is the next step, None when there is none.
 
     `text` is that of the last model call that ended or is streaming with deltas; the text is
-    None once it has been erased.
+    None once it has been erased. `hint` of a Run that failed quotes the last failure of its
+    model, of a long text the first 500 characters.
 
     Args:
         header: the Run's header.
@@ -48,12 +51,13 @@ def answer_view(header: RunRow, entries: Iterable[Entry]) -> AnswerView:
         pending_approvals=pending_approvals(found),
         pending_waits=pending_waits(found),
     )
-    hint = blocked.message if blocked else _hint(view, words.denied)
+    failing = failure_text(found.failure) if found.failure and found.fails else None
+    hint = blocked.message if blocked else _hint(view, words.denied, failing)
     return view.model_copy(update={"hint": hint})
 
 
-def _hint(view: AnswerView, denied: Sequence[str]) -> str | None:
-    """Return the next step, with the line of code that takes it."""
+def _hint(view: AnswerView, denied: Sequence[str], failing: str | None) -> str | None:
+    """Return the next step, with the line of code that takes it; first, what went wrong."""
     after = _AFTER.get(view.ended.code or "") if view.ended else None
     match view.status:
         case "queued":
@@ -62,12 +66,14 @@ def _hint(view: AnswerView, denied: Sequence[str]) -> str | None:
             return _waiting(view)
         case "running" | "stopping":
             return "`await wait(store, run_id, scope=scope)` returns when it has ended"
+        case "failed" if failing:
+            return f"{failing}; {after or _REPORT}"
         case "failed" | "stopped" if after:
             return after
         case _ if denied:
             return _denied(denied)
         case "failed":
-            return "`await report(store, run_id, scope=scope)` says what happened"
+            return _REPORT
         case _:
             return None
 

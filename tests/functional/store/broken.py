@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Final
 
-from psych_runtime.errors import RunNotFound
+from psych_runtime.errors import InvalidPayload, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import (
     Admit,
@@ -196,6 +196,16 @@ class WakesNobody(MemoryStore):
         return await super().wait(tenant, heads, 0)
 
 
+class LooksForAnyText(MemoryStore):
+    """Says of a name that no database keeps what it says of one that is not there."""
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        try:
+            return await super().header(tenant, run_id)
+        except InvalidPayload:
+            raise RunNotFound(run_id=run_id) from None
+
+
 class BrokenHarness:
     """Handles of one broken store."""
 
@@ -256,6 +266,7 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (DropsContent, "bodies_and_contents_come_back_as_written"),
     (OverlapsPages, "pages_of_a_log_meet_without_overlap"),
     (ForgetsDeadlines, "the_store_computes_deadlines"),
+    (LooksForAnyText, "what_is_no_unicode_is_refused"),
     (WakesNobody, "a_commit_of_another_handle_ends_a_wait"),
 )
 """Each broken store, and the check that must notice it."""

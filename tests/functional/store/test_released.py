@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -36,7 +35,7 @@ def held() -> tuple[list[str], int]:
     """Return the threads of this process by name, and how many descriptors it has open."""
     gc.collect()
     names = sorted(thread.name for thread in threading.enumerate())
-    return names, len(os.listdir("/dev/fd"))
+    return names, sum(1 for _ in Path("/dev/fd").iterdir())
 
 
 async def _opened(url: str) -> None:
@@ -116,9 +115,7 @@ async def _session_cut(url: str) -> None:
 async def _worker(url: str, *, threads: bool = True) -> None:
     async with open_store(url) as store:
         await store.migrate()
-        runtime = Runtime(
-            store=store, model=FakeModel().turn(text="a"), registry=ToolRegistry()
-        )
+        runtime = Runtime(store=store, model=FakeModel().turn(text="a"), registry=ToolRegistry())
         version = await publish(store, SPEC, scope=ACME, check=runtime)
         run = await dispatch(store, version, scope=ACME, input={"message": "x"})
         worker = Worker(runtime, threads=threads)

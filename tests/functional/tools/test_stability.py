@@ -60,11 +60,11 @@ def test_tool_1_the_document_does_not_depend_on_the_process(tmp_path: Path, seed
     """Sets are sorted wherever they are; keys too; choices keep their order."""
     assert document(tmp_path, seed) == (
         '{"description":"Search.","name":"search","parameters":{"$defs":{'
-        '"Query":{"properties":{"tags":{"$ref":"#/$defs/Tags",'
+        '"Query":{"additionalProperties":false,"properties":{"tags":{"$ref":"#/$defs/Tags",'
         '"default":{"names":["black","blue","green","red"]}},'
         '"words":{"default":["four","one","three","two"],"items":{"type":"string"},'
         '"type":"array","uniqueItems":true}},"type":"object"},'
-        '"Tags":{"properties":{"names":{"default":["black","blue","green","red"],'
+        '"Tags":{"additionalProperties":false,"properties":{"names":{"default":["black","blue","green","red"],'
         '"items":{"type":"string"},"type":"array","uniqueItems":true}},"type":"object"},'
         '"Unit":{"enum":["c","f"],"type":"string"}},"additionalProperties":false,"properties":{'
         '"mode":{"default":"a","description":"How.","enum":["b","a"],"type":"string"},'

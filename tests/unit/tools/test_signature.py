@@ -187,16 +187,19 @@ def test_tool_1_the_whole_schema_is_self_contained() -> None:
             "Level": {"enum": [1, 2], "type": "integer"},
             "Point": {
                 "type": "object",
+                "additionalProperties": False,
                 "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
                 "required": ["x"],
             },
             "Filter": {
                 "type": "object",
+                "additionalProperties": False,
                 "properties": {"field": {"type": "string"}, "limit": {"type": "integer"}},
                 "required": ["field"],
             },
             "Order": {
                 "type": "object",
+                "additionalProperties": False,
                 "description": "What is bought.",
                 "properties": {
                     "item": {"type": "string"},

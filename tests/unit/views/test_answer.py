@@ -4,6 +4,7 @@ import pytest
 
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import answer_view
+from psych_schema.base import format_instant
 from psych_schema.model import ReasoningPart, TextPart
 from psych_schema.record import Broken, ModelDelta, Said
 from psych_schema.view import AnswerView
@@ -197,13 +198,108 @@ def test_sus_3_answer_of_a_run_that_sleeps_asks_for_nothing() -> None:
 
 
 def test_run_14_answer_of_a_parked_run_asks_for_nothing() -> None:
-    """The model is tried again without anybody."""
+    """The model is tried again without anybody; what went wrong is said."""
     log = claimed()
     log.begin_turn()
-    log.fail(log.ask())
-    log.suspend(wake_at=log.header.head_at)
+    log.fail(log.ask(), said=Broken(message="529: too busy"))
+    wake_at = log.header.head_at
+    log.suspend(wake_at=wake_at)
 
-    assert hint(log) == "it tries the model again later, by itself, while a worker runs"
+    assert view(log).status == "waiting"
+    assert hint(log) == (
+        "model call failed: overloaded: 529: too busy; the model is tried again at "
+        f"{format_instant(wake_at)}, by itself, while a worker runs"
+    )
+
+
+def failed_with(message: str | None, *, code: str = "client_error") -> LogBuilder:
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), code=code, said=Broken(message=message), next="give_up")
+    return log
+
+
+def test_doc_2_answer_of_a_run_whose_model_failed_quotes_the_failure() -> None:
+    """Then comes where more is to be read."""
+    log = failed_with("the model client failed: AttributeError: no attribute 'stream'")
+    log.settle("failed", code="client_error")
+
+    assert view(log).text is None
+    assert hint(log) == (
+        "model call failed: client_error: the model client failed: AttributeError: no attribute "
+        "'stream'; `await report(store, run_id, scope=scope)` says what happened"
+    )
+
+
+def test_doc_2_a_known_end_keeps_its_remedy_behind_the_failure() -> None:
+    """What happened, and what to do about it."""
+    log = failed_with("529: too busy", code="overloaded")
+    log.settle("failed", code="retries_exhausted")
+
+    assert hint(log) == (
+        "model call failed: overloaded: 529: too busy; "
+        "the provider kept failing: dispatch again when it is back"
+    )
+
+
+def test_doc_2_the_failure_before_an_interruption_is_the_one_to_quote() -> None:
+    """A call that was closed because time was over says nothing of the provider."""
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), said=Broken(message="529: too busy"))
+    log.fail(log.ask(tries=2), code="interrupted", said=Broken(), next="give_up")
+    log.settle("timed_out")
+
+    assert hint(log).startswith("model call failed: overloaded: 529: too busy; dispatch again")
+
+
+def test_doc_2_a_failure_that_was_overcome_is_not_the_reason() -> None:
+    """The model answered later; the Run failed of something else."""
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), said=Broken(message="529: too busy"))
+    log.answer(log.ask(tries=2), text="")
+    log.settle("failed", code="empty_answer")
+
+    assert hint(log) == "`await report(store, run_id, scope=scope)` says what happened"
+
+
+def test_doc_2_of_a_long_failure_the_first_500_characters_are_quoted() -> None:
+    """The last of them says that there were more."""
+    whole, long = failed_with("x" * 500), failed_with("x" * 501)
+    for log in (whole, long):
+        log.settle("failed", code="client_error")
+
+    assert f": {'x' * 500};" in hint(whole)
+    assert f": {'x' * 499}\N{HORIZONTAL ELLIPSIS};" in hint(long)
+
+
+def test_doc_2_an_erased_failure_is_not_quoted() -> None:
+    """Only its code is left, in the report."""
+    log = failed_with("secret")
+    log.settle("failed", code="client_error")
+    log.erase()
+
+    found = answer_view(log.header, erased(log))
+
+    assert found.hint == "`await report(store, run_id, scope=scope)` says what happened"
+
+
+def test_run_7_answer_of_a_run_whose_attempt_failed_says_when_it_goes_on() -> None:
+    """It is queued, and nobody has to do anything."""
+    log = claimed()
+    log.end("error", code="internal_error")
+    again_at = log.header.head_at
+    header = log.header.model_copy(update={"wake_at": again_at})
+
+    found = answer_view(header, log.entries)
+
+    assert found.status == "queued"
+    assert found.hint == (
+        "the attempt failed: internal_error; the Run is tried again at "
+        f"{format_instant(again_at)}, by itself, while a worker runs; "
+        "the log of its worker says more"
+    )
 
 
 def test_answer_after_a_denial_names_the_policy_to_set() -> None:

@@ -6,7 +6,7 @@ from psych_runtime.testing.counting import CountingSystem
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import report_view
 from psych_schema.common import Cost, Scope, Usage
-from psych_schema.record import Failure
+from psych_schema.record import Broken, Failure
 from psych_schema.view import ReportView
 from tests.unit.views.erasing import erased
 
@@ -193,6 +193,26 @@ def test_tok_3_a_failed_call_counts_with_the_usage_it_reported() -> None:
     assert found.model_calls[0].cost == Cost(source="missing", reason="no_price")
     assert found.totals.usage.input_tokens == 20
     assert "1 model call failed: 1 overloaded." in found.notes
+    assert not any("The last failure" in note for note in found.notes)
+
+
+def test_doc_2_a_report_quotes_the_last_failure_that_said_why() -> None:
+    """Of several the last one, the first 500 characters; the code alone once it is erased."""
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), said=Broken(message="529: too busy"))
+    log.fail(log.ask(tries=2), code="client_error", said=Broken(message="x" * 501))
+    log.fail(log.ask(tries=3), code="interrupted", said=Broken())
+    log.answer(log.ask(tries=4))
+    log.settle()
+    told = view(log).notes
+    log.erase()
+    left = report_view(log.header, erased(log)).notes
+
+    beginning = "x" * 499 + "\N{HORIZONTAL ELLIPSIS}"
+    assert f"The last failure: model call failed: client_error: {beginning}" in told
+    assert not any("xx" in note for note in left)
+    assert "3 model calls failed: 1 client_error, 1 interrupted, 1 overloaded." in left
 
 
 def test_tok_3_a_compaction_counts() -> None:

@@ -7,6 +7,8 @@ import pytest
 from psych_runtime.errors import CorruptLog
 from psych_runtime.testing.log_builder import LogBuilder
 from psych_runtime.views import status_view
+from psych_schema.base import format_instant
+from psych_schema.record import Broken
 from psych_schema.store import RunRow, WorkerRow
 from psych_schema.view import StatusView
 
@@ -133,6 +135,90 @@ def test_status_of_a_parked_run_is_waiting_for_nothing_that_anyone_can_give() ->
     assert found.wake_at == wake_at
     assert found.pending_waits == ()
     assert found.pending_approvals == ()
+    assert found.blocked_on is not None
+    assert found.blocked_on.code == "model_retry"
+    assert found.blocked_on.message == (
+        "model call failed: overloaded; the model is tried again at "
+        f"{format_instant(wake_at)}, by itself, while a worker runs"
+    )
+
+
+def test_run_14_status_of_a_short_wait_for_a_retry_is_running_and_says_so() -> None:
+    """The worker keeps the Run; the next call takes the reason away."""
+    log = claimed()
+    log.begin_turn()
+    retry_at = log.header.head_at + timedelta(seconds=2)
+    log.fail(log.ask(), said=Broken(message="529: too busy"), retry_at=retry_at)
+    before = view(log)
+    log.ask(tries=2)
+    after = view(log)
+
+    assert before.lifecycle == after.lifecycle == "running"
+    assert before.blocked_on is not None
+    assert before.blocked_on.code == "model_retry"
+    assert before.blocked_on.message.startswith("model call failed: overloaded: 529: too busy; ")
+    assert format_instant(retry_at) in before.blocked_on.message
+    assert after.blocked_on is None
+
+
+def test_run_14_a_call_that_gave_up_is_not_retried() -> None:
+    """Nothing is waited for: the Run is about to fail."""
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), next="give_up")
+
+    assert view(log).blocked_on is None
+
+
+def test_run_14_an_aborted_run_waits_for_no_retry() -> None:
+    """It stops."""
+    log = claimed()
+    log.begin_turn()
+    log.fail(log.ask(), retry_at=log.header.head_at)
+    log.abort()
+
+    found = view(log)
+
+    assert found.lifecycle == "stopping"
+    assert found.blocked_on is None
+
+
+def test_run_7_status_after_a_failed_attempt_says_when_the_next_one_comes() -> None:
+    """Queued, not blocked: time alone must pass. The next attempt takes the reason away."""
+    log = claimed()
+    log.end("error", code="internal_error")
+    again_at = log.header.head_at + timedelta(seconds=4)
+
+    found = status_view(with_header(log, wake_at=again_at), log.entries)
+    drained = claimed()
+    drained.end("drained")
+    log.claim()
+
+    assert found.lifecycle == "queued"
+    assert found.blocked_on is not None
+    assert found.blocked_on.code == "attempt_failed"
+    assert found.blocked_on.message == (
+        "the attempt failed: internal_error; the Run is tried again at "
+        f"{format_instant(again_at)}, by itself, while a worker runs; "
+        "the log of its worker says more"
+    )
+    assert view(log).blocked_on is None
+    assert view(drained).blocked_on is None
+
+
+def test_pub_3_a_missing_tool_is_told_before_a_failed_attempt() -> None:
+    """What somebody must do comes before what only takes time."""
+    log = claimed()
+    log.end("error", code="internal_error")
+    header = with_header(log, wake_at=log.header.head_at)
+
+    found = status_view(
+        header, log.entries, spec_tools=["code:charge"], workers=[worker(log, "code:look")]
+    )
+
+    assert found.lifecycle == "blocked"
+    assert found.blocked_on is not None
+    assert found.blocked_on.code == "no_worker_has_tool"
 
 
 def test_app_2_status_lists_every_pending_approval_with_what_it_asks() -> None:
