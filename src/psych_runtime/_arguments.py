@@ -12,8 +12,6 @@ from psych_runtime.errors import InvalidPayload
 from psych_schema.common import RunPhase, Scope
 
 __all__ = [
-    "check_after",
-    "check_id",
     "check_instant",
     "check_limit",
     "check_page",
@@ -36,22 +34,22 @@ def check_scope_type(scope: object) -> None:
         raise InvalidPayload(what="scope", problem="pass Scope(tenant=...)")
 
 
-def check_id(run_id: object, *, what: str = "run_id") -> None:
+def _check_run_id(run_id: object) -> None:
     """Raise InvalidPayload for what is no Run id: what dispatch() returned has one."""
     if not isinstance(run_id, str):
-        raise InvalidPayload(what=what, problem="pass the id: run.run_id")
+        raise InvalidPayload(what="run_id", problem="pass the id: run.run_id")
 
 
 def check_page(run_id: object, scope: object, *, after: object = 0, limit: object = None) -> None:
     """Raise InvalidPayload unless this names a part of a Run's log."""
     check_scope_type(scope)
-    check_id(run_id)
-    check_after(after)
+    _check_run_id(run_id)
+    _check_after(after)
     if limit is not None:
         check_limit(limit)
 
 
-def check_after(after: object) -> None:
+def _check_after(after: object) -> None:
     """Raise InvalidPayload for what is no seq to go on behind."""
     if not _is_whole(after, least=0):
         problem = f"pass the seq of a record, or 0 for all: a whole number up to {_LARGEST}"

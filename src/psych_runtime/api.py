@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from psych_runtime._arguments import check_id, check_page, check_scope_type
+from psych_runtime._arguments import check_page, check_scope_type, check_text
 from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
@@ -126,8 +126,7 @@ async def dispatch(
     """
     system = System() if system is None else system
     check_scope_type(scope)
-    if continues is not None:
-        check_id(continues, what="continues")
+    check_text(continues, what="continues", problem="pass the id: run.run_id")
     given = check_json(input, what="input")
     check_scope(scope)
     check_key(idempotency_key, what="idempotency_key")

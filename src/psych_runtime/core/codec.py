@@ -268,8 +268,8 @@ def parse_record(text: str | bytes) -> Record:
         return _records().validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = "/".join(str(part) for part in first["loc"])
-        raise InvalidPayload(what="record", problem=f"{where}: {first['msg']}") from None
+        where = "".join(f"/{part}" for part in first["loc"])
+        raise InvalidPayload(what="record", problem=f"{where or '/'}: {first['msg']}") from None
 
 
 def is_erased(record: Record) -> bool:

@@ -40,7 +40,7 @@ from psych_runtime.store._order import (
     seen,
     take_fairly,
 )
-from psych_runtime.store._unicode import check_unicode
+from psych_runtime.store._unicode import check_unicode, check_unit
 from psych_runtime.store._units import admitted, changed, check_units, heads_after
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
@@ -67,7 +67,7 @@ class MemoryRows:
         """Judge and apply each unit (R-1), then wake whoever waits for its Runs."""
         check_units(units)
         for unit in units:
-            check_unicode(unit.tenant, *(change.run_id for change in unit.changes))
+            check_unit(unit)
         moved: Heads = {}
         with self._lock:
             answers: list[Answer] = []

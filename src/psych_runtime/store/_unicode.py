@@ -1,8 +1,9 @@
 """Texts that no database keeps: what is no Unicode is refused by every adapter alike (LOG-5)."""
 
 from psych_runtime.errors import InvalidPayload
+from psych_runtime.ports.store import Admit, Unit
 
-__all__ = ["check_unicode", "not_unicode"]
+__all__ = ["check_unicode", "check_unit", "not_unicode"]
 
 
 def check_unicode(*texts: str | None) -> None:
@@ -13,6 +14,20 @@ def check_unicode(*texts: str | None) -> None:
                 text.encode()
             except UnicodeEncodeError as error:
                 raise not_unicode(error) from None
+
+
+def check_unit(unit: Unit) -> None:
+    """Raise InvalidPayload for a unit with such a text in its rows."""
+    check_unicode(unit.tenant)
+    for key in unit.keys:
+        check_unicode(key.run_id, key.key, key.digest, key.receipt)
+    for change in unit.changes:
+        check_unicode(change.run_id)
+        for sealed in change.records:
+            check_unicode(sealed.row.type, sealed.row.body, sealed.row.content, sealed.row.salt)
+        if isinstance(change, Admit):
+            header = change.header
+            check_unicode(header.version, header.thread, header.previous, header.parent)
 
 
 def not_unicode(error: UnicodeEncodeError) -> InvalidPayload:

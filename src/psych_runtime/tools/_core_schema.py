@@ -159,7 +159,7 @@ class _Arguments(_Walk):
             problem = "a Flag is a sum of bits; use list[...] of an Enum"
         elif kind == "custom-error" and node.get("custom_error_type") == "is_hashable":
             problem = "Hashable says nothing about JSON; use str | int"
-        elif kind == "function-plain" and _name_of_function(node) == "import_string":
+        elif kind.startswith("function-") and _name_of_function(node) == "import_string":
             problem = "a model would choose what is imported; use Literal with names"
         elif kind == "any" and _is_skipped(node):
             problem = "SkipValidation would let pass what the schema refuses; remove it"

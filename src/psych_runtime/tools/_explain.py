@@ -1,10 +1,11 @@
 """Validation errors in words that a model can act on; values are never repeated (MOD-2, TOOL-7)."""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from psych_runtime.tools._text import clip
@@ -91,6 +92,7 @@ def _walk(detail: ErrorDetails, value: object, root: str) -> tuple[str, object, 
     path, current, missing = root, value, False
     location = detail["loc"]
     for at, key in enumerate(location):
+        current = _opened(current)
         last_is_missing = at == len(location) - 1 and detail["type"] in _MISSING
         if isinstance(current, Mapping):
             if key in current:
@@ -105,3 +107,16 @@ def _walk(detail: ErrorDetails, value: object, root: str) -> tuple[str, object, 
     if location[-1:] == (_NAME_OF_MEMBER,):
         return f"the name {clip(path, _PATH_BYTES)}", None, True
     return clip(path, _PATH_BYTES), current, missing
+
+
+def _opened(value: object) -> object:
+    """Return what names or indexes lead into: an instance as its fields."""
+    if isinstance(value, RootModel):
+        root: object = value.root
+        return root
+    if isinstance(value, BaseModel):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [one.name for one in dataclasses.fields(value)]
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return value

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -32,8 +33,10 @@ def as_choice(kind: str, choices: Sequence[tuple[JsonValue, object]]) -> _Check:
     def check(value: object) -> object:
         key = _key(value)
         if key is not None and key in members:
-            # Pydantic finds a member of an Enum itself, and prefers a str to it in a union.
-            return value if code == "enum" else members[key]
+            member = members[key]
+            # Pydantic finds most members of an Enum itself, and in a union prefers a str to them.
+            found = code == "enum" and isinstance(member, Enum) and member.value == value
+            return value if found else member
         if isinstance(value, bool | int | float) or (code == "literal_error" and key is not None):
             raise PydanticKnownError(code, {"expected": said})
         return value

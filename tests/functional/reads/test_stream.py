@@ -49,12 +49,13 @@ async def test_str_1_a_reader_sees_records_as_they_are_committed(store: Store) -
     log = lived()
     first, *rest = log.units()
     await commit(store, first)
-    reader = asyncio.create_task(read_all(store.twin(), log))
-    for unit in rest:
-        await commit(store, unit)
-        await asyncio.sleep(0)
+    async with store.twin() as twin:
+        reader = asyncio.create_task(read_all(twin, log))
+        for unit in rest:
+            await commit(store, unit)
+            await asyncio.sleep(0)
 
-    assert await reader == written(log)
+        assert await reader == written(log)
 
 
 READER = """
@@ -328,5 +329,6 @@ async def test_stream_works_from_a_handle_of_another_loop() -> None:
     twin = store.twin()
 
     found = await asyncio.to_thread(lambda: asyncio.run(read_all(twin, log)))
+    await twin.close()
 
     assert found == written(log)

@@ -47,7 +47,8 @@ async def test_wait_returns_when_the_run_settles(store: Store) -> None:
     waiting = asyncio.create_task(wait(store, log.run_id, scope=ACME))
     for unit in rest:
         assert not waiting.done()
-        await commit(store.twin(), unit)
+        async with store.twin() as twin:
+            await commit(twin, unit)
 
     assert (await waiting).head == len(log.entries)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from psych_runtime.errors import (
+    InvalidPayload,
     SchemaMissing,
     StoreClosed,
     StoreFull,
     StoreReadOnly,
-    StoreUnavailable,
     UnsupportedStore,
 )
 from psych_runtime.ports.answers import Answer, Committed
@@ -187,7 +187,7 @@ async def test_st_4_a_failed_migration_leaves_nothing(path: Path) -> None:
 
 
 async def test_r_22_a_commit_that_fails_leaves_its_neighbours(path: Path) -> None:
-    """What cannot be written as UTF-8 is a bug of its writer alone."""
+    """What cannot be written as UTF-8 is refused to its writer alone."""
     run_id = await _migrated(path)
     async with open_store(url_of(path)) as store:
         results = await asyncio.gather(
@@ -197,7 +197,7 @@ async def test_r_22_a_commit_that_fails_leaves_its_neighbours(path: Path) -> Non
             return_exceptions=True,
         )
         assert results[0] == results[2] == [Committed()]
-        assert isinstance(results[1], UnicodeEncodeError)
+        assert isinstance(results[1], InvalidPayload)
         assert (await store.header(TENANT, run_id)).head == 1
 
 

@@ -373,3 +373,17 @@ def test_mod_2_expected_is_bounded_for_recursive_schemas() -> None:
     summary = expected(registered(grow))
     assert len(summary.encode()) <= 360
     assert summary.startswith('{"many": integer, "tree": {"children": [')
+
+
+def test_mod_2_a_question_is_not_ended_twice() -> None:
+    """Also where a suggestion comes last."""
+    message = problem(registered(optional), '{"dayz": 1}')
+    assert "did you mean 'days'? The tool was not executed." in message
+
+
+@pytest.mark.parametrize("digits", [309, 310, 400])
+def test_sec_3_an_integer_beyond_a_double_has_a_place(digits: int) -> None:
+    """It is refused like 1e400, not raised."""
+    message = problem(EXACT, f'{{"whole": {"9" * digits}}}')
+    assert "cannot be kept" in message
+    assert "line 1, column 11" in message

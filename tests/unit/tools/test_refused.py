@@ -1,15 +1,47 @@
 """What cannot be a tool is refused at registration, with the parameter's name (TOOL-1)."""
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+)
+from dataclasses import dataclass
+from enum import Enum, Flag, IntEnum
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field, ImportString, SkipValidation
 
 from psych_runtime.errors import RegistrationError
 from psych_runtime.tools.registry import ToolRegistry
 from tests.unit.tools.tooling import hinted
+
+
+class Color(Enum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+class Right(Flag):
+    READ = 1
+    WRITE = 2
+
+
+@dataclass
+class Spot:
+    x: int
+
+
+class Feed(BaseModel):
+    rows: Iterable[int]
 
 
 class Foreign:
@@ -185,3 +217,104 @@ def test_tool_1_a_type_parameter_is_not_blamed_for_another_hint() -> None:
 
     error = refusal(hinted(take, value="Annotated[T, 'What.']", other="Nowhere"))
     assert error.parameter == "other"
+
+
+def taking(hint: object) -> Callable[..., object]:
+    """Return a function whose one parameter has that hint."""
+
+    def go(thing: object) -> None:
+        """Go.
+
+        Args:
+            thing: What.
+        """
+
+    return hinted(go, thing=hint)
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (Iterable[int], "Iterable is not checked as a whole; use list[...]"),
+        (Iterator[int], "use list[...]"),
+        (Generator[int, None, None], "use list[...]"),
+        (Collection[int], "use list[...]"),
+        (AsyncIterator[int], "use list[...]"),
+        (dict[str, list[Iterable[int]]] | None, "use list[...]"),
+        (Feed, "checked only while they are read; use list[...]"),
+        (Callable[[int], str], "cannot be told to a model"),
+        (type[int], "a class is no JSON"),
+        (Hashable, "use str | int"),
+        (ImportString[object], "a model would choose what is imported"),
+        (SkipValidation[int], "SkipValidation would let pass"),
+        (Right, "use list[...] of an Enum"),
+        (set[list[int]], "cannot be in a set; use list[...]"),
+        (set[Spot], "cannot be in a set; use list[...]"),
+        (dict[bool, int], "use dict[str, ...]"),
+        (dict[Level, int], "use dict[str, ...]"),
+        (dict[Literal[1], int], "use dict[str, ...]"),
+        (Literal["red", Color.RED], "two of its choices are the same in JSON"),
+    ],
+    ids=str,
+)
+def test_tool_1_what_json_cannot_say_or_nobody_checks_is_refused(hint: object, words: str) -> None:
+    """A schema that validation does not keep would be a lie."""
+    error = refusal(taking(hint))
+    assert error.parameter == "thing"
+    assert words in str(error)
+
+
+def test_tool_1_a_result_that_is_read_later_is_refused() -> None:
+    """Its items could not be checked; a list can."""
+
+    def rows() -> Iterable[int]:
+        """List rows."""
+        return [1]
+
+    def feed() -> Feed:
+        """Feed."""
+        return Feed(rows=[1])
+
+    for one in (rows, feed):
+        error = refusal(one)
+        assert error.parameter == "return"
+        assert "use list[...]" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (Field(alias="a"), "Field(alias=...) has no effect"),
+        (Field(validation_alias="a"), "Field(validation_alias=...) has no effect"),
+        (Field(serialization_alias="a"), "Field(serialization_alias=...) has no effect"),
+        (Field(default=1), "write it as `thing: ... = default`"),
+        (Field(default_factory=int), "write it as `thing: ... = default`"),
+        (Field(exclude=True), "Field(exclude=...) has no effect"),
+        (Field(frozen=True), "Field(frozen=...) has no effect"),
+        (Field(init=False), "Field(init=...) has no effect"),
+        (Field(repr=False), "Field(repr=...) has no effect"),
+        (Field(validate_default=True), "has no effect"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else None,
+)
+@pytest.mark.filterwarnings("error")
+def test_tool_1_what_a_field_says_without_effect_is_refused(field: object, words: str) -> None:
+    """At the parameter and inside its type; pydantic would ignore it with a warning."""
+    for hint in (Annotated[int, field], list[Annotated[int, field]], Annotated[int, field] | None):
+        error = refusal(taking(hint))
+        assert error.parameter == "thing"
+        assert words in str(error)
+
+
+@pytest.mark.filterwarnings("error")
+def test_tool_1_what_a_field_says_with_effect_is_taken() -> None:
+    """The neighbours: description, bounds, examples; and aliases within a model."""
+
+    class Order(BaseModel):
+        item: str = Field(alias="what", default="pen")
+
+    registry = ToolRegistry()
+    field = Field(description="What.", ge=1, examples=[1], title="T", json_schema_extra={"a": 1})
+    for name, hint in {"a": Annotated[int, field], "b": Order}.items():
+        registry.register(taking(hint), name=name)
+    assert len(registry) == 2

@@ -3,10 +3,11 @@
 import functools
 from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, cast
+from dataclasses import InitVar, dataclass, field
+from typing import Annotated, Literal, TypedDict, cast
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from psych_runtime.tools.code import Executed
 from psych_schema.record import Failure
@@ -28,6 +29,50 @@ class Hostile(Mapping[str, int]):
 
 class Report(BaseModel):
     lines: list[str]
+
+
+class Renamed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    number: int = Field(alias="no")
+
+
+class Numbers(RootModel[list[int]]):
+    pass
+
+
+class Row(TypedDict):
+    id: int
+
+
+MADE: list[str] = []
+
+
+@dataclass
+class Spot:
+    x: int
+    y: int = 0
+    size: int = field(init=False, default=3)
+    unit: InitVar[str] = "m"
+
+    def __post_init__(self, unit: str) -> None:
+        MADE.append(unit)
+
+
+@dataclass
+class Wide(Spot):
+    z: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slim:
+    spot: Spot
+
+
+class Loud(BaseModel):
+    spots: list[Spot]
+
+    def model_post_init(self, context: object) -> None:
+        MADE.append("model")
 
 
 async def returned(value: object, hint: object) -> Executed:
@@ -52,6 +97,21 @@ async def returned(value: object, hint: object) -> Executed:
         ({"lines": [1]}, Report, "result.lines[0] should be a valid string, got an integer"),
         ([1], tuple[int, ...], "result should be a valid tuple, got an array"),
         (Report(lines=[]), str, "result should be a valid string, got Report"),
+        (Spot(cast("int", "1")), Spot, "result.x should be a valid integer, got a string"),
+        ([Wide(1, cast("int", None))], list[Spot], "result[0].y should be a valid integer"),
+        (Slim(Spot(cast("int", "1"))), Slim, "result.spot.x should be a valid integer"),
+        (Loud.model_construct(spots=[Spot(cast("int", "1"))]), Loud, "result.spots[0].x should"),
+        (Renamed.model_construct(number="canary"), Renamed, "should be a valid integer"),
+        (
+            Numbers.model_construct([cast("int", "canary")]),
+            Numbers,
+            "[0] should be a valid integer",
+        ),
+        (True, Literal[1], "result should be 1, got a boolean"),
+        (1, Literal[True, "a"], "result should be true or 'a', got an integer"),
+        ([1], tuple[int, str] | None, "result should be a valid tuple"),
+        ((1,), tuple[int, str], "result[1] is required"),
+        ({}, Row, "result.id is required"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -80,6 +140,17 @@ async def test_tool_7_a_result_that_does_not_fit_its_annotation_is_an_error(
         ({"a": 1}, dict[str, int]),
         ("text", Annotated[str, "What was found."]),
         (7, object),
+        (Spot(1), Spot),
+        (Wide(1), Spot),
+        (Slim(Spot(1)), Slim | None),
+        (Loud(spots=[Spot(1)]), Loud),
+        (Renamed(no=1), Renamed),
+        ({"no": 1}, Renamed),
+        (Numbers([1]), Numbers),
+        (1, Literal[1]),
+        (True, Literal[1, True]),
+        (True, int | bool),
+        ({"id": 1, "more": 2}, Row),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -137,3 +208,29 @@ async def test_log_5_a_result_that_cannot_be_stored_is_a_tool_error(
         assert executed.failure == Failure(code=code, transient=False)
         assert words in str(executed.result.message)
         assert str(executed.result.message).endswith("It was executed.")
+
+
+async def test_tool_7_checking_an_instance_makes_no_other() -> None:
+    """What its author does when one is made is not done again."""
+    value = Loud(spots=[Spot(1)])
+    del MADE[:]
+    executed = await returned(value, Loud)
+    assert executed.outcome == "ok"
+    assert MADE == []
+
+
+async def test_tool_7_an_error_that_ends_in_a_question_is_not_ended_twice() -> None:
+    """One mark is enough."""
+
+    class Asking(Mapping[str, int]):
+        def __getitem__(self, key: str) -> int:
+            raise KeyError(key)
+
+        def __iter__(self) -> Iterator[str]:
+            raise OSError("is it there?")
+
+        def __len__(self) -> int:
+            return 1
+
+    message = str((await returned(Asking(), object)).result.message)
+    assert message.endswith("OSError: is it there? It was executed.")

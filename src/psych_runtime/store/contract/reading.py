@@ -278,12 +278,26 @@ async def what_is_no_unicode_is_refused(harness: Harness) -> None:
             ("a list of a thread", lambda: store.list_runs(TENANT, filter=RunFilter(thread=odd))),
             ("a list of a version", lambda: store.list_runs(TENANT, filter=RunFilter(version=odd))),
             ("a commit", lambda: store.commit([unit(change(odd, 1, count=0))])),
+            *((f"a commit of {text}", _committing(store, run_id, text)) for text in _odd_texts()),
         )
         for what, ask in asks:
-            same(await _is_refused(ask), True, f"{what} whose name is no Unicode")
+            same(await _is_refused(ask), True, f"{what} that is no Unicode")
         same((await store.header(TENANT, run_id)).head, 1, "a header after all of them")
         same(await store.wait(TENANT, {run_id: 0}, _LONG), frozenset({run_id}), "a wait after them")
         same(await store.version(TENANT, "a" * 64), None, "a version that was refused")
+
+
+def _odd_texts() -> tuple[Text, ...]:
+    odd = "\ud83d"
+    return Text(body=odd), Text(content=odd), Text(content="", salt=odd)
+
+
+def _committing(store: Store, run_id: str, text: Text) -> _Ask:
+    """Return what commits a record with such a text."""
+    record = sealed(run_id, 2)
+    row = record.row.model_copy(update=text._asdict() | {"body": text.body or record.row.body})
+    written = Change(run_id, 1, None, (record._replace(row=row),), HeaderChange())
+    return lambda: store.commit([unit(written)])
 
 
 async def _is_refused(ask: _Ask) -> bool:
