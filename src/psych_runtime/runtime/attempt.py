@@ -169,6 +169,11 @@ class Attempt:
         if self.revoked:
             raise Lost("the supervisor takes the Run")
 
+    def may_start(self) -> bool:
+        """Tell whether an effect may start now; safe to ask from a tool's thread (R-9)."""
+        lost = self.revoked or self.journal.lost is not None
+        return not lost and self.host.lease.fresh()
+
     # how to wait
 
     def kick(self) -> None:

@@ -15,7 +15,7 @@ from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
-from psych_runtime.runtime.signals import Lost, Stale
+from psych_runtime.runtime.signals import Stale
 from psych_runtime.tools._text import clip
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
@@ -252,12 +252,15 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
         except Stale:
             continue
         break
-    await attempt.guard()
-    stop = attempt.stop()
-    if stop is not None:
-        again = stop in ("drained", "blocked") and tool.safe_to_retry
-        return () if again else (_aborted(attempt, call),)
-    return (await _execute(attempt, call, tool, arguments),)
+    while True:
+        await attempt.guard()
+        stop = attempt.stop()
+        if stop is not None:
+            again = stop in ("drained", "blocked") and tool.safe_to_retry
+            return () if again else (_aborted(attempt, call),)
+        completed = await _execute(attempt, call, tool, arguments)
+        if completed is not None:
+            return (completed,)
 
 
 def _too_long(tool: RegisteredTool, problem: str) -> str:
@@ -313,7 +316,8 @@ def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, text: str) -> 
 
 async def _execute(
     attempt: Attempt, call: _Call, tool: RegisteredTool, arguments: Arguments
-) -> ToolCompleted:
+) -> ToolCompleted | None:
+    """Execute the call and return its outcome; None: the lease ran out before it could start."""
     context = ToolContext(
         scope=attempt.admitted.scope,
         run_id=attempt.run_id,
@@ -324,11 +328,13 @@ async def _execute(
     begun = attempt.host.system.monotonic()
     attempt.executing[call.call_id] = tool
     try:
-        if attempt.revoked:
-            raise Lost("the supervisor takes the Run")
-        executed = await attempt.host.tools.execute(tool, arguments, context)
+        executed = await attempt.host.tools.execute(
+            tool, arguments, context, may_start=attempt.may_start
+        )
     finally:
         attempt.executing.pop(call.call_id, None)
+    if executed is None:
+        return None
     return ToolCompleted(
         run_id=attempt.run_id,
         id=attempt.new_id("rec"),

@@ -8,8 +8,9 @@ copy of the caller's context (RUN-12).
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from pydantic import ValidationError
@@ -42,6 +43,14 @@ class Executed(NamedTuple):
     failure: Failure | None = None
 
 
+type _Answer = Executed | Awaitable[object] | None
+"""What calling a function brings at once; None: it was not called."""
+
+
+def _always() -> bool:
+    return True
+
+
 class CodeExecutor:
     """Runs registered functions, sync ones in `pool`.
 
@@ -55,14 +64,23 @@ class CodeExecutor:
         self._running: dict[object, str] = {}  # task or thread's future: call id
 
     async def execute(
-        self, tool: RegisteredTool, arguments: Arguments, context: ToolContext
-    ) -> Executed:
+        self,
+        tool: RegisteredTool,
+        arguments: Arguments,
+        context: ToolContext,
+        *,
+        may_start: Callable[[], bool] = _always,
+    ) -> Executed | None:
         """Run `tool` once, for at most its timeout; raises only cancellation.
+
+        `may_start` is asked last, in the thread that a sync function may have waited for (R-9);
+        None: it said no, and nothing was executed.
 
         When it is given up, an async function is cancelled and gets CLOSE_SECONDS to end; a sync
         one goes on in its thread. What either brings then is dropped; `left_running` tells of it.
         """
-        task = asyncio.create_task(self._run(tool, arguments.values, context))
+        call = partial(_call, tool, arguments.values, context, may_start)
+        task = asyncio.create_task(self._run(tool, call, context.call_id))
         self._track(task, context.call_id)
         task.add_done_callback(self._forget)
         try:
@@ -82,13 +100,13 @@ class CodeExecutor:
         return call_id in list(self._running.values())
 
     async def _run(
-        self, tool: RegisteredTool, values: Mapping[str, object], context: ToolContext
-    ) -> Executed:
+        self, tool: RegisteredTool, call: Callable[[], _Answer], call_id: str
+    ) -> Executed | None:
         if tool.is_async or self._pool is None:
-            answer = _call(tool, values, context)
+            answer = call()
         else:
-            answer = await self._in_pool(self._pool, tool, values, context)
-        if isinstance(answer, Executed):
+            answer = await self._in_pool(self._pool, tool, call, call_id)
+        if answer is None or isinstance(answer, Executed):
             return answer
         try:
             value = await answer
@@ -102,15 +120,15 @@ class CodeExecutor:
         self,
         pool: Executor,
         tool: RegisteredTool,
-        values: Mapping[str, object],
-        context: ToolContext,
-    ) -> "Executed | Awaitable[object]":
+        call: Callable[[], _Answer],
+        call_id: str,
+    ) -> _Answer:
         ambient = contextvars.copy_context()
         try:
-            future = pool.submit(ambient.run, _call, tool, values, context)
+            future = pool.submit(ambient.run, call)
         except RuntimeError:  # the pool's word for a shutdown
             return _stopping(tool)
-        self._track(future, context.call_id)
+        self._track(future, call_id)
         future.add_done_callback(self._forget)
         try:
             return await asyncio.wrap_future(future)
@@ -121,7 +139,7 @@ class CodeExecutor:
             given_up = task is not None and task.cancelling()
             return _no_thread(tool) if given_up else _stopping(tool)
 
-    async def _close(self, task: asyncio.Task[Executed]) -> None:
+    async def _close(self, task: asyncio.Task[Executed | None]) -> None:
         """Cancel the task and give it a moment; one that goes on is left alone."""
         task.cancel()
         await asyncio.wait({task}, timeout=self._close_seconds)
@@ -134,9 +152,14 @@ class CodeExecutor:
 
 
 def _call(
-    tool: RegisteredTool, values: Mapping[str, object], context: ToolContext
-) -> "Executed | Awaitable[object]":
-    """Call the function; what must still be awaited is given back."""
+    tool: RegisteredTool,
+    values: Mapping[str, object],
+    context: ToolContext,
+    may_start: Callable[[], bool],
+) -> _Answer:
+    """Call the function, if it still may start; what must be awaited is given back."""
+    if not may_start():
+        return None
     try:
         value = tool.call(values, context)
     except KeyboardInterrupt:
@@ -185,11 +208,11 @@ def _described(error: BaseException) -> str:
     return clip(f"{said}: {'; '.join(inner)}", _MESSAGE_BYTES)
 
 
-def _timed_out(tool: RegisteredTool, task: asyncio.Task[Executed]) -> Executed:
+def _timed_out(tool: RegisteredTool, task: asyncio.Task[Executed | None]) -> Executed:
     """Say that time is up; the task itself knows when it never got a thread."""
     if task.done() and not task.cancelled():
         late = task.result()
-        if late.outcome == "timed_out":
+        if late is not None and late.outcome == "timed_out":
             return late
     return _no_time(f"{tool.name} took longer than {tool.timeout_seconds:g} s and was given up.")
 
