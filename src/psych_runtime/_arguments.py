@@ -1,6 +1,6 @@
 """What may be asked: judged before the store is, so that every store answers alike (ST-5, STR-1).
 
-A wrong argument is an InvalidPayload that says what is right; none is taken for another one.
+A wrong one is an InvalidArgument that says what is right; none is taken for another one.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from datetime import datetime
 from math import inf
 from typing import Final, get_args
 
-from psych_runtime.errors import InvalidPayload
+from psych_runtime.errors import InvalidArgument
 from psych_schema.common import RunPhase, Scope
 
 __all__ = [
@@ -29,19 +29,19 @@ _STATES: Final[Sequence[str]] = get_args(RunPhase.__value__)
 
 
 def check_scope_type(scope: object) -> None:
-    """Raise InvalidPayload for what is no Scope."""
+    """Raise InvalidArgument for what is no Scope."""
     if not isinstance(scope, Scope):
-        raise InvalidPayload(what="scope", problem="pass Scope(tenant=...)")
+        raise InvalidArgument(what="scope", problem="pass Scope(tenant=...)")
 
 
 def _check_run_id(run_id: object) -> None:
-    """Raise InvalidPayload for what is no Run id: what dispatch() returned has one."""
+    """Raise InvalidArgument for what is no Run id: what dispatch() returned has one."""
     if not isinstance(run_id, str):
-        raise InvalidPayload(what="run_id", problem="pass the id: run.run_id")
+        raise InvalidArgument(what="run_id", problem="pass the id: run.run_id")
 
 
 def check_page(run_id: object, scope: object, *, after: object = 0, limit: object = None) -> None:
-    """Raise InvalidPayload unless this names a part of a Run's log."""
+    """Raise InvalidArgument unless this names a part of a Run's log."""
     check_scope_type(scope)
     _check_run_id(run_id)
     _check_after(after)
@@ -50,46 +50,46 @@ def check_page(run_id: object, scope: object, *, after: object = 0, limit: objec
 
 
 def _check_after(after: object) -> None:
-    """Raise InvalidPayload for what is no seq to go on behind."""
+    """Raise InvalidArgument for what is no seq to go on behind."""
     if not _is_whole(after, least=0):
         problem = f"pass the seq of a record, or 0 for all: a whole number up to {_LARGEST}"
-        raise InvalidPayload(what="after", problem=problem)
+        raise InvalidArgument(what="after", problem=problem)
 
 
 def check_limit(limit: object) -> None:
-    """Raise InvalidPayload for what is no size of a page."""
+    """Raise InvalidArgument for what is no size of a page."""
     if not _is_whole(limit, least=1):
-        raise InvalidPayload(what="limit", problem=f"pass a whole number, 1 to {_LARGEST}")
+        raise InvalidArgument(what="limit", problem=f"pass a whole number, 1 to {_LARGEST}")
 
 
 def check_state(state: object) -> None:
-    """Raise InvalidPayload for what no header's state can be."""
+    """Raise InvalidArgument for what no header's state can be."""
     if state is not None and state not in _STATES:
         problem = f"pass None or one of {', '.join(_STATES)}; {state!r:.60} is none of them"
-        raise InvalidPayload(what="state", problem=problem)
+        raise InvalidArgument(what="state", problem=problem)
 
 
 def check_text(value: object, *, what: str, problem: str) -> None:
-    """Raise InvalidPayload, saying `problem`, for what is neither a text nor None."""
+    """Raise InvalidArgument, saying `problem`, for what is neither a text nor None."""
     if value is not None and not isinstance(value, str):
-        raise InvalidPayload(what=what, problem=problem)
+        raise InvalidArgument(what=what, problem=problem)
 
 
 def check_instant(value: object, *, what: str) -> None:
-    """Raise InvalidPayload for what is neither an instant nor None."""
+    """Raise InvalidArgument for what is neither an instant nor None."""
     if value is None or (isinstance(value, datetime) and value.utcoffset() is not None):
         return
-    raise InvalidPayload(what=what, problem="pass a datetime with a time zone: datetime.now(UTC)")
+    raise InvalidArgument(what=what, problem="pass a datetime with a time zone: datetime.now(UTC)")
 
 
 def check_until(until: object) -> None:
-    """Raise InvalidPayload for what nobody can wait for."""
+    """Raise InvalidArgument for what nobody can wait for."""
     if until not in ("settled", "suspended") and not _is_whole(until, least=0):
-        raise InvalidPayload(what="until", problem="pass 'settled', 'suspended' or a seq")
+        raise InvalidArgument(what="until", problem="pass 'settled', 'suspended' or a seq")
 
 
 def check_timeout(seconds: object) -> None:
-    """Raise InvalidPayload for what is no time to wait."""
+    """Raise InvalidArgument for what is no time to wait."""
     if seconds is None:
         return
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -97,7 +97,7 @@ def check_timeout(seconds: object) -> None:
     else:
         known = seconds <= _LARGEST or seconds == inf  # neither is true of NaN
     if not known:
-        raise InvalidPayload(what="timeout_seconds", problem="pass a number of seconds, or None")
+        raise InvalidArgument(what="timeout_seconds", problem="pass a number of seconds, or None")
 
 
 def _is_whole(value: object, *, least: int) -> bool:

@@ -76,7 +76,7 @@ async def stream(
     that does not answer is asked again until it does.
 
     Raises, when it is iterated:
-        InvalidPayload: `after` is no seq.
+        InvalidArgument: `after` is no seq.
         RunNotFound: not in this tenant.
         CorruptLog: the log cannot be read, or its header says so; what could be read came first.
         NewerRecord: a newer build wrote the next record.
@@ -131,7 +131,7 @@ async def stream_text(
 
     Raises:
         RunFailed: the Run ended without completing; what was said before stands.
-        InvalidPayload, RunNotFound, CorruptLog, NewerRecord: as `stream`.
+        InvalidArgument, RunNotFound, CorruptLog, NewerRecord: as `stream`.
     """
     check_page(run_id, scope, after=after)
     text = _Text()

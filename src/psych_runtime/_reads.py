@@ -146,7 +146,7 @@ async def records(
         limit: how many, 1 or more; None is all that there are.
 
     Raises:
-        InvalidPayload: `after` or `limit` is none of these.
+        InvalidArgument: `after` or `limit` is none of these.
         RunNotFound: not in this tenant.
         CorruptLog, NewerRecord: a record cannot be read; ask for those before it with `limit`.
     """
@@ -176,7 +176,8 @@ async def list_runs(
         cursor: of the page before; None is the first page.
         limit: how many headers a page has at most, 1 or more.
 
-    Raises InvalidPayload for a cursor of something else, an unknown state, a limit below 1.
+    Raises InvalidArgument for an unknown state or a limit below 1, InvalidPayload for a cursor
+    of something else.
     """
     check_scope_type(scope)
     check_state(state)
@@ -209,7 +210,7 @@ async def wait(
         timeout_seconds: how long to wait; 0 looks once, None waits as long as it takes.
 
     Raises:
-        InvalidPayload: `until` or `timeout_seconds` is none of these.
+        InvalidArgument: `until` or `timeout_seconds` is none of these.
         WaitTimeout: the time is over; the Run goes on, wait again.
         RunNotFound: not in this tenant.
         CorruptLog: the Run will never get there.

@@ -10,7 +10,7 @@ from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import check_spec, read_spec
 from psych_runtime.errors import (
     IdempotencyConflict,
-    InvalidPayload,
+    InvalidArgument,
     InvalidSpec,
     NotThreadTail,
     RunNotFound,
@@ -121,25 +121,25 @@ async def dispatch(
         VersionNotFound: publish it first, in this tenant.
         IdempotencyConflict: the key admitted another request; `run_id` says which.
         NotThreadTail: `continues` is not the settled tail of its thread.
-        PayloadTooLarge, InvalidPayload: the input, or another argument; nothing was written.
+        PayloadTooLarge, InvalidPayload: the input; nothing was written.
+        InvalidArgument: another argument; nothing was written.
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
     system = System() if system is None else system
     check_scope_type(scope)
-    check_text(continues, what="continues", problem="pass the id: run.run_id")
-    given = check_json(input, what="input")
     check_scope(scope)
+    check_text(continues, what="continues", problem="pass the id: run.run_id")
     check_key(idempotency_key, what="idempotency_key")
-    _check_options(deadline_seconds, priority)
+    _check_numbers(deadline_seconds, priority)
+    given = check_json(input, what="input")
     hash = _hash_of(version)
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
     digest = request_digest(
         hash, scope.model_dump(), given, deadline_seconds, continues, priority, deltas
     )
-    if idempotency_key is not None:
-        known = await store.key(scope.tenant, "", idempotency_key)
-        if known is not None:
-            return _known(idempotency_key, known.digest, known.receipt, digest)
+    known = await _known_run(store, scope.tenant, idempotency_key, digest)
+    if known is not None:
+        return known
     tail = None if continues is None else await _settled_tail(store, scope.tenant, continues)
     record = run_admitted(
         system,
@@ -160,7 +160,7 @@ def _hash_of(version: object) -> str:
         return version.hash
     if isinstance(version, str):
         return version
-    raise InvalidPayload(what="version", problem="pass what publish() returned, or its hash")
+    raise InvalidArgument(what="version", problem="pass what publish() returned, or its hash")
 
 
 async def _deadline(
@@ -216,7 +216,7 @@ async def interrupt(
         key: the same request again gives the same receipt, also after the Run has settled.
 
     Raises:
-        InvalidPayload: an argument; nothing was written.
+        InvalidArgument, InvalidPayload, PayloadTooLarge: an argument; nothing was written.
         RunSettled: it has ended already.
         RunStopping: it is stopping already, and `force` adds nothing.
         IdempotencyConflict: the key belongs to another request.
@@ -260,12 +260,18 @@ def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]
             yield from check_json_schema(schema, f"/tools/{place}")
 
 
-def _check_options(deadline_seconds: float | None, priority: int) -> None:
+def _check_numbers(deadline_seconds: float | None, priority: int) -> None:
     if deadline_seconds is not None and not 0 < deadline_seconds < 1e9:
         problem = "a deadline is more than 0 and less than 1e9 seconds"
-        raise InvalidPayload(what="deadline_seconds", problem=problem)
+        raise InvalidArgument(what="deadline_seconds", problem=problem)
     if not 0 <= priority <= 9:
-        raise InvalidPayload(what="priority", problem="a priority is 0 to 9")
+        raise InvalidArgument(what="priority", problem="a priority is 0 to 9")
+
+
+async def _known_run(store: Store, tenant: str, key: str | None, digest: str) -> Dispatched | None:
+    """Return what the key admitted before. Raises IdempotencyConflict."""
+    row = None if key is None else await store.key(tenant, "", key)
+    return None if row is None else _known(row.key, row.digest, row.receipt, digest)
 
 
 def _known(key: str, digest: str, receipt: str, wanted: str) -> Dispatched:

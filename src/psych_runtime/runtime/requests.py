@@ -8,7 +8,7 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
-from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
 from psych_schema.common import Scope
 
 __all__ = ["JsonLike", "check_actor", "check_json", "check_key", "check_scope", "request_digest"]
@@ -67,21 +67,21 @@ def check_scope(scope: Scope) -> None:
 
 
 def check_actor(by: str | None) -> None:
-    """Raise InvalidPayload for a name that no record takes."""
+    """Raise InvalidArgument for a name that no record takes."""
     if by is None:
         return
     if not 1 <= len(by) <= _MAX_KEY_CHARACTERS:
-        raise InvalidPayload(what="by", problem="a name has 1 to 256 characters")
+        raise InvalidArgument(what="by", problem="a name has 1 to 256 characters")
     _check_size(by, what="by", bound_bytes=MAX_CONTENT_BYTES)
 
 
 def check_key(key: str | None, *, what: str) -> None:
-    """Raise InvalidPayload for a key that cannot be kept, or that the library uses itself."""
+    """Raise InvalidArgument for a key that cannot be kept, or that the library uses itself."""
     if key is None:
         return
     if not 1 <= len(key) <= _MAX_KEY_CHARACTERS or key.startswith(_RESERVED_KEYS):
         problem = f"a key has 1 to 256 characters and does not begin with {_RESERVED_KEYS!r}"
-        raise InvalidPayload(what=what, problem=problem)
+        raise InvalidArgument(what=what, problem=problem)
     _check_size(key, what=what, bound_bytes=MAX_CONTENT_BYTES)
 
 

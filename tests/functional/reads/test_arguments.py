@@ -25,7 +25,7 @@ from psych_runtime import (
     stream_text,
     wait,
 )
-from psych_runtime.errors import InvalidPayload
+from psych_runtime.errors import InvalidArgument, InvalidPayload
 from psych_runtime.ports.store import Store
 from psych_runtime.testing import FakeModel
 from tests.functional.reads.logs import ACME, lived
@@ -64,8 +64,8 @@ OF_A_TENANT: Final[dict[str, Call]] = {
 
 
 async def refused(call: Callable[[], Awaitable[object]]) -> tuple[str, str]:
-    """Return what an InvalidPayload says is wrong, and why."""
-    with pytest.raises(InvalidPayload) as caught:
+    """Return what is said to be wrong, and why."""
+    with pytest.raises((InvalidArgument, InvalidPayload)) as caught:
         await call()
     return caught.value.what, caught.value.problem
 

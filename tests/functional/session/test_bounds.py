@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from psych_runtime import AgentSpec, ModelRef, Scope, Store, Version, publish
 from psych_runtime._reads import list_runs, records
 from psych_runtime.api import dispatch, interrupt
-from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
 from psych_runtime.store.open import open_store
 from psych_schema.record import RunAdmitted
 
@@ -115,8 +115,12 @@ async def test_sec_3_a_scope_has_a_bound(store: Store, version: Version) -> None
 async def test_r_30_who_interrupts_has_a_bound(store: Store, version: Version) -> None:
     """A name of 257 characters is refused before anything is written."""
     run = await dispatch(store, version, scope=ACME)
-    for by in ("", "x" * 257, "\ud800"):
-        with pytest.raises(InvalidPayload):
+    for by, kind in (
+        ("", InvalidArgument),
+        ("x" * 257, InvalidArgument),
+        ("\ud800", InvalidPayload),
+    ):
+        with pytest.raises(kind):
             await interrupt(store, run.run_id, scope=ACME, by=by)
     assert [one.type for one in await records(store, run.run_id, scope=ACME)] == ["run.admitted"]
 
@@ -148,7 +152,7 @@ async def test_adm_2_a_key_that_is_none_is_refused(
     store: Store, version: Version, key: str
 ) -> None:
     """Empty, too long, or of the kind that the runtime keeps for itself."""
-    with pytest.raises(InvalidPayload) as caught:
+    with pytest.raises(InvalidArgument) as caught:
         await dispatch(store, version, scope=ACME, input="x", idempotency_key=key)
     assert caught.value.what == "idempotency_key"
     await _nothing_written(store)
@@ -159,7 +163,7 @@ async def test_run_7_a_deadline_that_is_none_is_refused(
     store: Store, version: Version, seconds: float
 ) -> None:
     """Before anything is written."""
-    with pytest.raises(InvalidPayload) as caught:
+    with pytest.raises(InvalidArgument) as caught:
         await dispatch(store, version, scope=ACME, input="x", deadline_seconds=seconds)
     assert caught.value.what == "deadline_seconds"
     await _nothing_written(store)
@@ -170,7 +174,7 @@ async def test_r_15_a_priority_that_is_none_is_refused(
     store: Store, version: Version, priority: int
 ) -> None:
     """0 to 9."""
-    with pytest.raises(InvalidPayload) as caught:
+    with pytest.raises(InvalidArgument) as caught:
         await dispatch(store, version, scope=ACME, input="x", priority=priority)
     assert caught.value.what == "priority"
     await _nothing_written(store)

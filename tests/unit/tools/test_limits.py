@@ -13,6 +13,7 @@ from tests.unit.tools.tooling import (
     CONTEXT,
     NOTHING,
     async_tool,
+    ran,
     run,
     sync_tool,
 )
@@ -59,7 +60,7 @@ async def test_run_7_an_async_tool_that_will_not_end_is_left_alone(
         return "late"
 
     executor = CodeExecutor(pool, close_seconds=SOON)
-    executed = await executor.execute(async_tool(stubborn, SOON), NOTHING, CONTEXT)
+    executed = ran(await executor.execute(async_tool(stubborn, SOON), NOTHING, CONTEXT))
     assert executed.outcome == "timed_out"
     call = asyncio.create_task(executor.execute(async_tool(stubborn), NOTHING, CONTEXT))
     await asyncio.sleep(0)
@@ -78,7 +79,8 @@ async def test_run_7_a_sync_tool_is_given_up_at_its_timeout(pool: ThreadPoolExec
     """Its thread goes on, and what it brings is dropped."""
     release = threading.Event()
     executor = CodeExecutor(pool)
-    executed = await executor.execute(sync_tool(lambda: release.wait(60), SOON), NOTHING, CONTEXT)
+    tool = sync_tool(lambda: release.wait(60), SOON)
+    executed = ran(await executor.execute(tool, NOTHING, CONTEXT))
     assert executed.outcome == "timed_out"
     assert executor.left_running(CALL_ID)
     release.set()
@@ -88,17 +90,17 @@ async def test_run_7_a_sync_tool_is_given_up_at_its_timeout(pool: ThreadPoolExec
 
 async def test_run_7_a_call_that_got_no_thread_says_it_was_not_executed() -> None:
     """All threads are taken: it never starts, also not later."""
-    release, ran = threading.Event(), list[str]()
+    release, late = threading.Event(), list[str]()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(release.wait, 60)
         executor = CodeExecutor(pool)
-        tool = sync_tool(lambda: ran.append("late"), SOON)
-        executed = await executor.execute(tool, NOTHING, CONTEXT)
+        tool = sync_tool(lambda: late.append("late"), SOON)
+        executed = ran(await executor.execute(tool, NOTHING, CONTEXT))
         assert not executor.left_running(CALL_ID)
         release.set()
     assert executed.outcome == "timed_out"
     assert executed.result.message == ("probe was not executed: no thread was free for 0.02 s.")
-    assert ran == []
+    assert late == []
 
 
 async def test_r_19_cancelling_the_call_cancels_an_async_tool(pool: ThreadPoolExecutor) -> None:
@@ -184,3 +186,38 @@ async def test_run_9_a_pool_that_shuts_down_is_an_error_not_a_hang() -> None:
     assert await run(tool, pool) == stopping
     release.set()
     pool.shutdown()
+
+
+async def test_r_9_a_call_that_waited_for_a_thread_asks_again_whether_it_may_start() -> None:
+    """The lease ran out meanwhile: nothing is executed, now or later, and the caller is told."""
+    release, asked, late = threading.Event(), list[str](), list[str]()
+
+    def may_start() -> bool:
+        asked.append(threading.current_thread().name)
+        return False
+
+    with ThreadPoolExecutor(1, "tool") as pool:
+        pool.submit(release.wait, 60)
+        executor = CodeExecutor(pool)
+        tool = sync_tool(lambda: late.append("late"))
+        call = asyncio.create_task(executor.execute(tool, NOTHING, CONTEXT, may_start=may_start))
+        await asyncio.sleep(0)
+        assert asked == []
+        release.set()
+        assert await call is None
+    assert late == []
+    assert asked == ["tool_0"]
+
+
+async def test_r_9_an_async_call_asks_right_before_it_starts(pool: ThreadPoolExecutor) -> None:
+    """Its neighbour that may start runs."""
+
+    async def work() -> str:
+        return "done"
+
+    executor = CodeExecutor(pool)
+    tool = async_tool(work)
+    assert await executor.execute(tool, NOTHING, CONTEXT, may_start=lambda: False) is None
+    assert (
+        ran(await executor.execute(tool, NOTHING, CONTEXT, may_start=lambda: True)).outcome == "ok"
+    )

@@ -91,4 +91,10 @@ def both(body: Callable[[], object]) -> list[RegisteredTool]:
 
 async def run(tool: RegisteredTool, pool: Executor | None) -> Executed:
     """Run `tool` once."""
-    return await CodeExecutor(pool).execute(tool, NOTHING, CONTEXT)
+    return ran(await CodeExecutor(pool).execute(tool, NOTHING, CONTEXT))
+
+
+def ran(executed: Executed | None) -> Executed:
+    """Return what an execution brought that was allowed to start."""
+    assert executed is not None
+    return executed
