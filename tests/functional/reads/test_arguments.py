@@ -25,7 +25,7 @@ from psych_runtime import (
     stream_text,
     wait,
 )
-from psych_runtime.errors import InvalidArgument, InvalidPayload
+from psych_runtime.errors import InputError, InvalidArgument, InvalidPayload
 from psych_runtime.ports.store import Store
 from psych_runtime.testing import FakeModel
 from tests.functional.reads.logs import ACME, lived
@@ -65,8 +65,9 @@ OF_A_TENANT: Final[dict[str, Call]] = {
 
 async def refused(call: Callable[[], Awaitable[object]]) -> tuple[str, str]:
     """Return what is said to be wrong, and why."""
-    with pytest.raises((InvalidArgument, InvalidPayload)) as caught:
+    with pytest.raises(InputError) as caught:
         await call()
+    assert isinstance(caught.value, InvalidArgument | InvalidPayload)
     return caught.value.what, caught.value.problem
 
 
