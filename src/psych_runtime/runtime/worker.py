@@ -106,7 +106,11 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self.thread_id = threading.get_ident()
         self._beat()
-        await self._enlist()
+        try:
+            await self._enlist()
+        except BaseException:
+            self._loop = None  # the heart stops
+            raise
         twin = self.runtime.store.twin()
         supervisor = Supervisor(self, twin, self.runtime.system)
         finished = self._supervise(supervisor, twin)
