@@ -38,7 +38,7 @@ PLANTED = {
     "psych_runtime/model/__init__.py": "from psych_runtime import views\nimport httpx2",
     "psych_runtime/store/__init__.py": "from psych_runtime import egress",
     "psych_runtime/tools/__init__.py": "from psych_runtime import store\nimport sqlalchemy",
-    "psych_runtime/cli/__init__.py": "from psych_runtime import session",
+    "psych_runtime/cli/__init__.py": "from psych_runtime import _session",
 }
 
 
