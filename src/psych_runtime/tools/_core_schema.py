@@ -5,6 +5,7 @@ from its JSON form also below a validator of the author's. What a function retur
 instances are checked field by field as if they were new, but none is made by its author's code.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Flag
 from typing import Final, NamedTuple, cast
@@ -89,7 +90,7 @@ def _validator(schema: CoreSchema) -> SchemaValidator:
     return SchemaValidator(schema, {"strict": True}, False)
 
 
-class _Walk:
+class _Walk(ABC):
     """One pass over a core schema; what it does to a node is said by the subclasses."""
 
     def __init__(self, schema: CoreSchema) -> None:
@@ -100,9 +101,9 @@ class _Walk:
     def changed(self) -> object:
         return self._walk(self._schema)
 
+    @abstractmethod
     def change(self, kind: str, node: _Node, original: object) -> _Node:
         """Return what stands for `node`, a copy of `original` with parts that are changed."""
-        raise NotImplementedError
 
     def _walk(self, part: object) -> object:
         if isinstance(part, list):
