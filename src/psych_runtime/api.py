@@ -149,7 +149,7 @@ async def dispatch(
         thread=None if tail is None else _after(tail),
         deadline_seconds=deadline_seconds,
         priority=priority,
-        deltas=deltas,
+        deltas=bool(deltas),
         key=idempotency_key,
     )
     return await _admit(store, record, tail, digest, system)
@@ -261,11 +261,17 @@ def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]
 
 
 def _check_numbers(deadline_seconds: float | None, priority: int) -> None:
-    if deadline_seconds is not None and not 0 < deadline_seconds < 1e9:
-        problem = "a deadline is more than 0 and less than 1e9 seconds"
+    if deadline_seconds is not None and not _is_number(deadline_seconds, 0, 1e9):
+        problem = "a deadline is a number of seconds, more than 0 and at most 1e9"
         raise InvalidArgument(what="deadline_seconds", problem=problem)
-    if not 0 <= priority <= 9:
+    if not (_is_number(priority, -1, 9) and isinstance(priority, int)):
         raise InvalidArgument(what="priority", problem="a priority is 0 to 9")
+
+
+def _is_number(value: object, above: float, at_most: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return above < value <= at_most
 
 
 async def _known_run(store: Store, tenant: str, key: str | None, digest: str) -> Dispatched | None:

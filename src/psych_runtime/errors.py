@@ -136,7 +136,9 @@ class StoreUnavailable(StoreError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"the store did not answer ({problem}); repeat with the same key")
+        super().__init__(
+            f"the store did not answer ({problem}); try again; a write, with the same key"
+        )
 
 
 class StoreFull(StoreUnavailable):

@@ -15,9 +15,9 @@ class Limits(Closed):
     "Model calls that may open a turn before the Run fails with `turn_limit`."
     max_tool_calls_per_turn: Annotated[int, Field(ge=1, le=256)] = 16
     "Calls of one turn that are executed; the rest are refused with `limit`."
-    deadline_seconds: Annotated[float, Field(gt=0.0)] = 900.0
+    deadline_seconds: Annotated[float, Field(gt=0.0, le=1000000000.0)] = 900.0
     "From admission, time suspended on an open approval or wait not counted."
     transient_retry_budget: Annotated[int, Field(ge=0, le=1000)] = 8
     "Transient model failures that one turn survives."
-    stream_idle_seconds: Annotated[float, Field(gt=0.0)] = 300.0
+    stream_idle_seconds: Annotated[float, Field(gt=0.0, le=1000000000.0)] = 300.0
     "Silence of a model stream after which the call counts as failed."

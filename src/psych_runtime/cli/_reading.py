@@ -82,6 +82,6 @@ def _existing(url: str) -> str:
         return url
     if not path.exists():
         raise UnsupportedStore(
-            problem=f"no file {path}", remedy="check --store; the first worker creates it"
+            problem=f"no file {path}", remedy="check --store; migrate() creates it"
         )
     return f"{url}{'&' if '?' in url else '?'}mode=rw"

@@ -1,5 +1,6 @@
 """What all commands print with: JSON for programs, colours for terminals only, one way to fail."""
 
+import json
 import sys
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -24,7 +25,9 @@ def console() -> "Console":
 
 def print_view(view: "Open") -> None:
     """Print `view` as one indented JSON document, which its published schema describes."""
-    print(view.model_dump_json(indent=2))
+    text = view.model_dump_json(indent=2)
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    print(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=2))
 
 
 def well_formed(text: str) -> str:

@@ -50,6 +50,6 @@ def safe_number(value: int | float) -> int | float | Refused:
             return value
         value = int(value)
     if abs(value) > MAX_SAFE:
-        message = f"whole numbers end at {MAX_SAFE}; write it as a text"
+        message = f"numbers without a fraction end at {MAX_SAFE}"
         return Refused("number_too_large", message)
     return value

@@ -24,10 +24,17 @@ class Issue(NamedTuple):
         pointer = f"{self.pointer}: " if self.pointer else ""
         value = "" if self.value is None else f" (got {self.value})"
         hint = "" if self.suggestion is None else f"; did you mean {self.suggestion!r}?"
-        head = f"{where}: {pointer}{self.message}{value}{hint}"
+        head = _visible(f"{where}: {pointer}{self.message}{value}{hint}")
         if self.source is None or self.caret is None:
             return head
         margin = f"{self.line:5d} | "
         blank = " " * (len(margin) - 2) + "| "
         indent = "".join("\t" if c == "\t" else " " for c in self.source[: self.caret - 1])
         return f"{head}\n{margin}{self.source}\n{blank}{indent}^"
+
+
+def _visible(text: str) -> str:
+    r"""Return `text` with what a terminal would obey written as an escape: `\x1b`."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -41,6 +41,7 @@ class Attempt:
         self._spec: AgentSpec | None = None
         self._kicked = False
         self._waker: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.run_salt = ""
 
     def begin(
@@ -115,6 +116,31 @@ class Attempt:
     def store_now(self) -> datetime:
         """Return the store's clock, for instants that the store judges."""
         return self.host.lease.store_now()
+
+    # its deadline
+
+    def watch_deadline(self) -> None:
+        """Stop at the deadline by our own idea of the store's clock (R-14)."""
+        rest = self.header.remaining_seconds
+        if self.header.deadline_at is not None:
+            rest = (self.header.deadline_at - self.store_now()).total_seconds()
+        if rest is None:
+            return
+        if rest <= 0:
+            self.overdue = True
+            return
+        self._timer = asyncio.get_running_loop().call_later(rest, self.pass_deadline)
+
+    def forget_deadline(self) -> None:
+        """The attempt has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def pass_deadline(self) -> None:
+        """The deadline has passed."""
+        if not self.overdue:
+            self.overdue = True
+            self.kick()
 
     # when to stop
 

@@ -66,20 +66,21 @@ def check_scope(scope: Scope) -> None:
     _check_size(scope, what="scope", bound_bytes=_MAX_SCOPE_BYTES)
 
 
-def check_actor(by: str | None) -> None:
+def check_actor(by: object) -> None:
     """Raise InvalidArgument for a name that no record takes."""
     if by is None:
         return
-    if not 1 <= len(by) <= _MAX_KEY_CHARACTERS:
+    if not (isinstance(by, str) and 1 <= len(by) <= _MAX_KEY_CHARACTERS):
         raise InvalidArgument(what="by", problem="a name has 1 to 256 characters")
     _check_size(by, what="by", bound_bytes=MAX_CONTENT_BYTES)
 
 
-def check_key(key: str | None, *, what: str) -> None:
+def check_key(key: object, *, what: str) -> None:
     """Raise InvalidArgument for a key that cannot be kept, or that the library uses itself."""
     if key is None:
         return
-    if not 1 <= len(key) <= _MAX_KEY_CHARACTERS or key.startswith(_RESERVED_KEYS):
+    text = key if isinstance(key, str) else ""
+    if not 1 <= len(text) <= _MAX_KEY_CHARACTERS or text.startswith(_RESERVED_KEYS):
         problem = f"a key has 1 to 256 characters and does not begin with {_RESERVED_KEYS!r}"
         raise InvalidArgument(what=what, problem=problem)
     _check_size(key, what=what, bound_bytes=MAX_CONTENT_BYTES)

@@ -173,7 +173,8 @@ class Supervisor:
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "unknown\n"
         _log.log(
             logging.WARNING if running else logging.INFO,
-            "the executor's loop has stood still for %.1f s; tools running: %s\n%s",
+            "the executor's loop has stood still for %.1f s: a tool blocks it, or the process was "
+            "stopped; tools running: %s\n%s",
             stands_seconds,
             ", ".join(running) or "none",
             stack,

@@ -181,9 +181,8 @@ class Worker:
         if seen.epoch > attempt.epoch:
             self._lose(attempt, "another attempt took the run")
         elif seen.epoch == attempt.epoch:
-            if seen.overdue and not attempt.overdue:
-                attempt.overdue = True
-                attempt.kick()
+            if seen.overdue:
+                attempt.pass_deadline()
             if seen.head > attempt.journal.position.seq:
                 attempt.journal.nudge()
 
@@ -295,8 +294,7 @@ class Worker:
             return  # the supervisor finds it as a stray
         header = header.model_copy(update={"crashes": crashes})
         attempt = Attempt(self._host, header, epoch=header.epoch + 1)
-        deadline = header.deadline_at
-        attempt.overdue = deadline is not None and deadline <= self.lease.store_now()
+        attempt.watch_deadline()
         self._held[header.run_id] = attempt
         attempt.task = self._spawn(self._execute(attempt, spec))
 
@@ -304,6 +302,7 @@ class Worker:
         try:
             await execute(attempt, spec)
         finally:
+            attempt.forget_deadline()
             if self._held.get(attempt.run_id) is attempt:
                 del self._held[attempt.run_id]
             if attempt.broken:

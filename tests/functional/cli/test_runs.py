@@ -115,7 +115,7 @@ def test_cli_1_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
     assert ran.code == 1
     assert ran.err == (
-        f"error: no file {tmp_path / 'other.db'}; check --store; the first worker creates it\n"
+        f"error: no file {tmp_path / 'other.db'}; check --store; migrate() creates it\n"
         "code: unsupported_store\n"
     )
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,6 @@
 """`psych validate` prints every error with line, column, caret and suggestion (SPEC-4, CLI-1)."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,39 @@ def test_cli_1_a_file_cannot_paint_the_terminal(folder: Path) -> None:
     ran = psych("validate", "evil.json", cwd=folder)
     assert ran.code == 1
     assert "\x1b" not in ran.out
+
+
+def test_spec_4_what_a_terminal_would_obey_is_shown_as_an_escape(tmp_path: Path) -> None:
+    """A key with a colour or a new line neither colours nor forges a line."""
+    spec = tmp_path / "e.yaml"
+    spec.write_text(
+        'kind: agent\nname: a\ninstructions: x\nmodel: {model: s, "\\e[31mRED\\nx:1:1": 1}\n'
+    )
+    ran = psych("validate", spec)
+    assert ran.code == 1
+    assert "\x1b" not in ran.out
+    assert ran.out.splitlines()[0].startswith(f"{spec}:4:19: /model/\\x1b[31mRED\\nx:1:1: unknown")
+
+
+def test_cli_1_a_narrow_encoding_is_no_problem_found(tmp_path: Path) -> None:
+    """JSON is escaped then, and text shows what cannot be written."""
+    spec = tmp_path / "wide.yaml"
+    spec.write_text("kind: agent\nname: a\ninstructions: x\nmodel: {model: s}\n日本語😀: 1\n")
+    told = psych("validate", "--json", spec, PYTHONIOENCODING="ascii")
+    assert told.code == 1
+    assert json.loads(told.out)["files"][0]["issues"][0]["pointer"] == "/日本語😀"
+    text = psych("validate", spec, PYTHONIOENCODING="ascii")
+    assert "/\\u65e5\\u672c\\u8a9e" in text.out
+
+
+@pytest.mark.parametrize("field", ["deadline_seconds", "stream_idle_seconds"])
+def test_spec_4_seconds_have_a_bound(tmp_path: Path, field: str) -> None:
+    """What no clock can add is refused where it is written."""
+    spec = tmp_path / "long.yaml"
+    spec.write_text(
+        "kind: agent\nname: a\ninstructions: x\nmodel: {model: s}\n"
+        f"limits: {{{field}: 1000000000.5}}\n"
+    )
+    ran = psych("validate", spec)
+    assert ran.code == 1
+    assert f"/limits/{field}: must be at most 1000000000" in ran.out

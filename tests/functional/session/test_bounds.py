@@ -1,6 +1,7 @@
 """What may be dispatched, and what is refused before anything is written (R-30, LOG-5)."""
 
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
@@ -110,6 +111,29 @@ async def test_sec_3_a_scope_has_a_bound(store: Store, version: Version) -> None
     odd = Scope(tenant="acme", attributes={"note": "\ud800"})
     with pytest.raises(InvalidPayload):
         await dispatch(store, version, scope=odd)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("deadline_seconds", "5"),
+        ("deadline_seconds", True),
+        ("deadline_seconds", 1e12),
+        ("priority", "1"),
+        ("priority", 1.5),
+        ("priority", True),
+        ("idempotency_key", 5),
+        ("continues", 5),
+    ],
+)
+async def test_adm_1_an_argument_of_another_kind_is_refused(
+    store: Store, version: Version, option: str, value: object
+) -> None:
+    """The error is ours and names the argument; nothing is written."""
+    with pytest.raises(InvalidArgument) as caught:
+        await dispatch(store, version, scope=ACME, **cast("Any", {option: value}))
+    assert caught.value.what == option
+    await _nothing_written(store)
 
 
 async def test_r_30_who_interrupts_has_a_bound(store: Store, version: Version) -> None:

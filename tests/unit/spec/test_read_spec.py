@@ -311,7 +311,7 @@ def test_spec_4_everything_wrong_is_told_at_once() -> None:
         (
             {"limits": {"max_turns": 2**53}},
             "/limits/max_turns",
-            "whole numbers end at 9007199254740991",
+            "numbers without a fraction end at 9007199254740991",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from psych_runtime.api import interrupt, publish
 from psych_runtime.core.codec import Position, seal
 from psych_runtime.core.fold import fold, step
 from psych_runtime.core.header import header_change
+from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Admit, Change, Store, Unit
 from psych_runtime.runtime.admission import admit as admission
@@ -25,6 +26,7 @@ from psych_schema.record import (
     WaitOpened,
 )
 from tests.functional.engine.durability.crashes import Bench, hold_as_dead, write_newer
+from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -357,3 +359,17 @@ async def test_run_7_blocking_sync_tool_past_its_deadline_is_unknown(
     head = (await store.header(ACME.tenant, run)).head
     release.set()
     assert (await store.header(ACME.tenant, run)).head == head
+
+
+async def test_run_7_a_deadline_shorter_than_a_beat_is_kept(
+    store: Store, crew: Crew, flaky: Flaky
+) -> None:
+    """The attempt watches its own deadline: no renewal ever tells it."""
+
+    async def unheard(_: object) -> None:
+        raise StoreUnavailable(problem="no renewal comes through")
+
+    flaky.faults.before["renew"] = unheard
+    await crew.start(runtime(flaky, FakeModel().stalls()))
+    run = await admit(store, agent(), deadline_seconds=0.2)
+    assert await end_of(store, run) == ("timed_out", "timed_out")
