@@ -209,10 +209,10 @@ class _Reader:
             message = f"aliases nest it deeper than {self._max_depth}"
             raise self._broken(message, at, code="too_deep")
         frame = self._open[-1]
-        frame.add(node)
-        if frame.size_bytes > self._max_bytes:
+        if frame.size_bytes + node.size_bytes > self._max_bytes:
             message = f"aliases make it larger than {self._max_bytes} bytes"
             raise self._broken(message, at, code="yaml_alias")
+        frame.add(node)
 
     def _resolve(self, event: yaml.ScalarEvent, at: int) -> JsonValue:
         value = _core(event.value) if event.implicit[0] else event.value

@@ -366,3 +366,12 @@ def test_sec_3_many_mistakes_in_a_large_file_are_told_in_time() -> None:
         assert len(found) == 1_001
         assert found[-1].message == f"and {more} more"
         assert found[-2].line is not None
+
+
+def test_spec_4_an_alias_that_is_one_too_many_is_the_one_that_is_named() -> None:
+    """Pointer, line and column agree: the fourth of five."""
+    text = "a: &a " + "x" * 300_000 + "\nf: [*a, *a, *a, *a, *a]\n"
+    with pytest.raises(InvalidSpec) as caught:
+        load_spec(text)
+    [issue] = caught.value.issues
+    assert (issue.pointer, issue.line, issue.column) == ("/f/3", 2, 17)
