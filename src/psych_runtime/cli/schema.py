@@ -9,7 +9,7 @@ import typer
 
 import psych_schema
 from psych_runtime.cli.output import AsJson, print_view
-from psych_runtime.core._near import nearest
+from psych_runtime.core.near import nearest
 from psych_schema.view import SchemasView
 
 __all__ = ["schema"]

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 from pydantic_core import ErrorDetails
 
 from psych_runtime.core._locate import MAX_DETAILED, pointer_of
-from psych_runtime.core._near import nearest
 from psych_runtime.core._redact import REDACTED, kind_of, shown, shown_in
 from psych_runtime.core._shape import Spot, follow, tags
 from psych_runtime.core.issues import Issue
+from psych_runtime.core.near import nearest
 
 __all__ = ["issues_of"]
 

@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator, ValidationError
 from pydantic import JsonValue
 
 from psych_runtime.core._locate import pointer_of, segments_of
-from psych_runtime.core._near import nearest
 from psych_runtime.core._plain import plain
 from psych_runtime.core._redact import kind_of, shown
 from psych_runtime.core.canonical import MAX_SPEC_BYTES
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.core.issues import Issue
+from psych_runtime.core.near import nearest
 
 __all__ = ["check_json_schema"]
 

@@ -14,13 +14,13 @@ from pydantic_core import ErrorDetails, to_json
 from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document, pointer_of
 from psych_runtime.core._messages import issues_of
-from psych_runtime.core._near import nearest
 from psych_runtime.core._plain import is_a, plain
 from psych_runtime.core._redact import shown
 from psych_runtime.core._shape import Part, constants, models
 from psych_runtime.core.canonical import MAX_SPEC_BYTES, canonical_text
 from psych_runtime.core.foreign import MAX_DEPTH, decode_text
 from psych_runtime.core.issues import Issue
+from psych_runtime.core.near import nearest
 from psych_runtime.errors import InvalidPayload, InvalidSpec
 from psych_schema.sets import SETS
 from psych_schema.spec import Spec

@@ -16,10 +16,10 @@ from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
-from psych_runtime.tools._text import clip
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.text import clip
 from psych_schema.model import AskedCall
 from psych_schema.record import (
     Record,

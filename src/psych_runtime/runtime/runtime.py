@@ -75,7 +75,7 @@ class Runtime:
                 return None
             names |= {f"{prefix}/{name}" if prefix else name for name in known}
             if len(self._clients) == 1:
-                names |= known
+                names |= set(known)
         return frozenset(names)
 
     def missing(self, spec: AgentSpec) -> tuple[str, ...]:

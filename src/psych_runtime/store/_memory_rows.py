@@ -41,7 +41,7 @@ from psych_runtime.store._order import (
     take_fairly,
 )
 from psych_runtime.store._unicode import check_unicode, check_unit
-from psych_runtime.store._units import admitted, changed, check_units, heads_after
+from psych_runtime.store.units import admitted, changed, check_units, heads_after
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["MemoryRows"]

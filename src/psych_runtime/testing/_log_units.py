@@ -23,7 +23,7 @@ from psych_runtime.ports.store import (
     Unit,
 )
 from psych_runtime.runtime.admission import admit
-from psych_runtime.store._units import admitted, changed
+from psych_runtime.store.units import admitted, changed
 from psych_runtime.testing.counting import CountingSystem
 from psych_schema.record import AttemptStarted, Record, RunAdmitted, ToolCompleted, WaitResolved
 from psych_schema.store import RecordRow, RunRow

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from psych_runtime.tools._text import quote
+from psych_runtime.tools.text import quote
 
 __all__ = ["bounds_of", "size_of"]
 

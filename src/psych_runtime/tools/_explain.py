@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from psych_runtime.tools._text import clip
+from psych_runtime.tools.text import clip
 
 __all__ = ["explain", "kind_of"]
 

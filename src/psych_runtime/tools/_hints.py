@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic.fields import FieldInfo
 
 from psych_runtime.errors import RegistrationError
-from psych_runtime.tools._text import clip
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.text import clip
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm

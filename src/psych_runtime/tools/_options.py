@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from psych_runtime.errors import RegistrationError
-from psych_runtime.tools._text import clip, did_you_mean, quote
+from psych_runtime.tools.text import clip, did_you_mean, quote
 from psych_schema.common import Risk
 
 __all__ = ["ANNOTATIONS", "DEFAULT_TIMEOUT_SECONDS", "ToolOptions"]

@@ -24,7 +24,7 @@ from psych_runtime.tools._core_schema import (
 from psych_runtime.tools._docstring import Docstring, read_docstring
 from psych_runtime.tools._hints import described, ignored, is_context, reason, resolve_hints, unread
 from psych_runtime.tools._json_schema import Parameter, check_schema
-from psych_runtime.tools._text import clip, did_you_mean
+from psych_runtime.tools.text import clip, did_you_mean
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm

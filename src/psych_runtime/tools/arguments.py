@@ -18,8 +18,8 @@ from psych_runtime.tools._explain import explain, kind_of
 from psych_runtime.tools._json import whole_numbers
 from psych_runtime.tools._json_schema import Parameter
 from psych_runtime.tools._summary import summarize
-from psych_runtime.tools._text import clip, did_you_mean, ended, quote
 from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.text import clip, did_you_mean, ended, quote
 
 __all__ = [
     "MAX_ARGUMENTS_BYTES",

@@ -18,11 +18,11 @@ from pydantic import ValidationError
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._core_schema import check_python
 from psych_runtime.tools._explain import explain
-from psych_runtime.tools._text import clip, ended
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
 from psych_runtime.tools.results import to_result
+from psych_runtime.tools.text import clip, ended
 from psych_schema.record import Failure, ToolResult
 
 __all__ = ["CLOSE_SECONDS", "CodeExecutor", "Executed"]

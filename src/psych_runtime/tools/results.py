@@ -26,7 +26,7 @@ from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._json import is_kept_exactly
-from psych_runtime.tools._text import clip
+from psych_runtime.tools.text import clip
 from psych_schema.model import JsonPart, Part, TextPart
 from psych_schema.record import ToolResult
 

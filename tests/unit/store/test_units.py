@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from psych_runtime.ports.store import REMAINING, After, Change, HeaderChange, Unit
-from psych_runtime.store._units import changed, check_units, edit_open, heads_after
 from psych_runtime.store.contract._build import (
     START,
     admit,
@@ -15,6 +14,7 @@ from psych_runtime.store.contract._build import (
     sealed,
     unit,
 )
+from psych_runtime.store.units import changed, check_units, edit_open, heads_after
 
 RUN = new_id()
 

@@ -29,9 +29,9 @@ from psych_runtime.ports.store import (
     Unset,
 )
 from psych_runtime.store._notices import Heads
-from psych_runtime.store._units import admitted, edit_open, heads_after
 from psych_runtime.store.sqlite._rows import Value, dump_open, header_values, load_open
 from psych_runtime.store.sqlite._texts import Texts
+from psych_runtime.store.units import admitted, edit_open, heads_after
 from psych_schema.base import format_instant
 from psych_schema.common import AbortPhase, RunPhase
 

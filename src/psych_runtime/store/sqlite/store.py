@@ -16,7 +16,6 @@ from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
 from psych_runtime.store._unicode import check_unicode
-from psych_runtime.store._units import check_units
 from psych_runtime.store.sqlite import _ledger, _reads
 from psych_runtime.store.sqlite._claims import Claims
 from psych_runtime.store.sqlite._commit import Commit, Outcome
@@ -25,6 +24,7 @@ from psych_runtime.store.sqlite._file import SqliteFile, acquire
 from psych_runtime.store.sqlite._rows import Value
 from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite._workers import Workers
+from psych_runtime.store.units import check_units
 from psych_schema.base import format_instant
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
