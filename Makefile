@@ -11,6 +11,7 @@ PIP := $(PYTHON) -m pip --disable-pip-version-check
 COMPILE := $(PYTHON) -m uv pip compile --quiet --universal --python-version 3.12 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
+SEEDS ?= 500
 UNIT := $(wildcard tests/unit tests/codegen tests/typing tests/golden)
 FAST := $(wildcard tests/unit tests/codegen)
 
@@ -18,7 +19,7 @@ PYTHON_READY := .venv/.psych-ready
 NODE_READY := node_modules/.psych-ready
 
 .PHONY: help setup demo generate check-generated check-published lint \
-	test test-fast test-unit test-functional test-e2e lock clean
+	test test-fast test-unit test-functional test-e2e test-sim sim bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +48,7 @@ lint: $(PYTHON_READY) $(NODE_READY) ## ruff, mypy, import rules, schema rules, d
 	$(MAKE) --no-print-directory check-published
 
 test: $(PYTHON_READY) $(NODE_READY) ## run every test (WORKERS=n processes, 2 unless told)
-	$(PYTEST) $(UNIT) tests/functional tests/e2e
+	$(PYTEST) $(UNIT) tests/functional tests/e2e tests/sim
 
 test-fast: $(PYTHON_READY) ## the tests to run while editing: under a minute
 	$(PYTEST) $(FAST)
@@ -60,6 +61,12 @@ test-functional: $(PYTHON_READY) $(NODE_READY) ## real stores and servers on loo
 
 test-e2e: $(PYTHON_READY) $(NODE_READY) ## whole programs: workers killed, the command line
 	$(PYTEST) tests/e2e
+
+test-sim: $(PYTHON_READY) ## 500 simulated worlds, and faults planted into the engine
+	$(PYTEST) tests/sim
+
+sim: $(PYTHON_READY) ## SEEDS=n simulated worlds (500), then each planted fault and its first seed
+	$(PYTHON) -m tests.sim --seeds $(SEEDS) --jobs $(WORKERS) --planted
 
 lock: $(PYTHON_READY) ## bring requirements/ and package-lock.json up to date
 	tools/need_node

@@ -8,7 +8,6 @@ from typing import Final
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
-from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
@@ -126,10 +125,7 @@ async def session(
         policy, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
-    for function in tools:
-        if not callable(function):
-            raise RegistrationError(tool=repr(function)[:80], problem="a tool is a function")
-        registry.register(function)
+    registry.register_all(tools)
     scope = Scope(tenant=tenant)
     async with AsyncExitStack() as opened:
         if store is None or isinstance(store, str):

@@ -166,6 +166,10 @@ class Journal:
         """Tell whether everything is written."""
         return not (self.busy or self._notes or self._decisions or self._flight)
 
+    def unwritten(self) -> list[Record]:
+        """Return the notes that are not known to be written, in order."""
+        return [noted.record for noted in self._notes]
+
     def build(self) -> Unit | None:
         """Return the next unit: notes first, then every decision; None for a look only."""
         self._look = False

@@ -1,6 +1,7 @@
 """Writers that hold no Run: at the head, without a fence, again on a conflict (R-2, R-20).
 
-They read the header, never the log: what it names as open says whether a request is legal.
+They read the header, and of the log only the record of the approval or wait that they name:
+what the header names as open says whether a request is legal.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Position, seal
+from psych_runtime.core.codec import Position, decode, seal
 from psych_runtime.core.fold import step
 from psych_runtime.core.header import header_change, state_from_header, wake_change
 from psych_runtime.errors import (
@@ -23,7 +24,7 @@ from psych_runtime.ports.answers import Committed, KeyTaken
 from psych_runtime.ports.store import Change, Store, Unit
 from psych_runtime.runtime.commit import commit_surely
 from psych_schema.receipt import Receipt
-from psych_schema.record import QueueEnqueued, Record
+from psych_schema.record import ApprovalDecided, QueueEnqueued, Record, WaitResolved
 from psych_schema.store import KeyRow, RunRow
 
 __all__ = ["PATIENCE_SECONDS", "Request", "known_receipt", "write_outside"]
@@ -76,7 +77,9 @@ async def write_outside(
         if known is not None:
             return known
         header = await store.header(request.tenant, request.run_id)
-        unit, receipt = _unit(header, make(header), request, system)
+        record = make(header)
+        moved = await _moved(store, header, record)
+        unit, receipt = _unit(header, moved, record, request, system)
         [answer] = await commit_surely(
             store, [unit], system=system, patience_seconds=PATIENCE_SECONDS
         )
@@ -92,8 +95,25 @@ async def write_outside(
                 pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
 
-def _unit(header: RunRow, record: Record, request: Request, system: System) -> tuple[Unit, Receipt]:
-    state = state_from_header(header)
+async def _moved(store: Store, header: RunRow, record: Record) -> list[Record]:
+    """Return the record that opened what `record` decides or resolves."""
+    match record:
+        case ApprovalDecided():
+            seq = header.open.get(record.approval_id)
+        case WaitResolved():
+            seq = header.open.get(record.wait_id)
+        case _:
+            return []
+    if seq is None:
+        return []
+    rows = await store.read(header.tenant, header.run_id, after=seq - 1, limit=1)
+    return [decode(row).record for row in rows]
+
+
+def _unit(
+    header: RunRow, moved: list[Record], record: Record, request: Request, system: System
+) -> tuple[Unit, Receipt]:
+    state = state_from_header(header, moved)
     try:
         changes = step(state, record)
     except CorruptLog as error:

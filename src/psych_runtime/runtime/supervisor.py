@@ -169,10 +169,13 @@ class Supervisor:
                 for tool in list(one.executing.values())
             }
         )
+        level = logging.WARNING if running else logging.INFO
+        if not _log.isEnabledFor(level):
+            return
         frame = sys._current_frames().get(self._executor.thread_id)
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "unknown\n"
         _log.log(
-            logging.WARNING if running else logging.INFO,
+            level,
             "the executor's loop has stood still for %.1f s: a tool blocks it, or the process was "
             "stopped; tools running: %s\n%s",
             stands_seconds,

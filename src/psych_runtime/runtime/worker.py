@@ -84,13 +84,13 @@ class Worker:
         self._wake: asyncio.Event = asyncio.Event()
         self._alive_at = 0.0
         self._after_tenant = chr(33 + int(90 * runtime.system.random()))  # each elsewhere (R-15)
-        context = runtime.new_context(None)
+        self._context = runtime.new_context(None)
         pool = ThreadPoolExecutor(concurrency, "psych-tool") if threads else None
         self._pool = pool
         self._host = Host(
             runtime=runtime,
             lease=self.lease,
-            flushes=Flusher(runtime.store, self._spawn, context),
+            flushes=Flusher(runtime.store, self._spawn, self._context),
             tools=CodeExecutor(pool),
             spawn=self._spawn,
             max_attempts=max_attempts,
@@ -162,7 +162,7 @@ class Worker:
         loop = self._loop
         if loop is not None:
             with suppress(RuntimeError):  # the loop has just been closed
-                loop.call_soon_threadsafe(act)
+                loop.call_soon_threadsafe(act, context=self._context)
 
     def died(self, worker: str) -> None:
         """Discard everything and come back under a new id (R-5)."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, overload
 
@@ -130,6 +130,13 @@ class ToolRegistry:
             return function
 
         return add if fn is None else add(fn)
+
+    def register_all(self, functions: Iterable[object]) -> None:
+        """Make each a tool, marked with `@tool` or plain. RegistrationError for what is none."""
+        for function in functions:
+            if not callable(function):
+                raise RegistrationError(tool=repr(function)[:80], problem="a tool is a function")
+            self.register(function)
 
     def get(self, name: str) -> RegisteredTool | None:
         """Return the tool of that name, or None."""

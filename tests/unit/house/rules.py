@@ -208,22 +208,28 @@ _RANDOM_MODULES = frozenset({"numpy.random", "random", "secrets"})
 
 
 def clock_ids_randomness(module: Module) -> Iterator[Breach]:
-    """Clock, ids and randomness are injected, so that a simulation owns them."""
+    """Clock, ids and randomness are injected, so that a simulation owns them.
+
+    The simulation itself draws from seeded generators.
+    """
     if module.path == "src/psych_runtime/_system.py":
         return
     remedy = "take them from the System you are given (psych_runtime._system)"
     for node, name in module.references():
         if name in _CLOCK:
             yield module.breach(node, f"{name} read here: {remedy}")
+    seeded = module.within("testing/simulation/")
     for statement, name in module.imports:
+        if seeded and name == "random.Random":
+            continue
         if name in _CLOCK or _is_of(name, _RANDOM_MODULES):
             yield module.breach(statement, f"{name} imported here: {remedy}")
 
 
 def dialect_comparisons(module: Module) -> Iterator[Breach]:
     """A dialect is an object chosen once; nobody else asks which one it is."""
-    if module.within("store/") and "dialect" in module.path:
-        return
+    if "dialect" in module.path or module.within("testing/"):
+        return  # a store's own dialect, or that of a model provider
     for node in module.nodes:
         if isinstance(node, ast.Compare):
             asked: list[ast.expr] = [node.left, *node.comparators]

@@ -23,6 +23,9 @@ TARGETS = {
     "test-unit",
     "test-functional",
     "test-e2e",
+    "test-sim",
+    "sim",
+    "bench",
     "lock",
     "clean",
 }
@@ -56,8 +59,8 @@ def test_repository_ci_runs_the_linters_then_the_readme_test_command() -> None:
     assert block[1].splitlines()[0] == lines[-1]
 
 
-def test_repository_workflow_has_four_blocking_jobs_with_real_targets() -> None:
-    """lint, unit, functional and e2e: each its own job, none allowed to fail or to wait."""
+def test_repository_workflow_has_five_blocking_jobs_with_real_targets() -> None:
+    """lint, the three layers and the simulation: own jobs, none allowed to fail or to wait."""
     workflow = yaml.safe_load(text(".github/workflows/ci.yml"))
     commands = {
         name: [step["run"] for step in job["steps"] if "run" in step]
@@ -68,6 +71,7 @@ def test_repository_workflow_has_four_blocking_jobs_with_real_targets() -> None:
         "unit": ["make test-unit"],
         "functional": ["make test-functional"],
         "e2e": ["make test-e2e"],
+        "sim": ["make test-sim"],
     }
     targets = make_targets(text("Makefile"))
     assert all(run.removeprefix("make ") in targets for [run] in commands.values())
@@ -78,14 +82,15 @@ def test_repository_workflow_has_four_blocking_jobs_with_real_targets() -> None:
         )
 
 
-def test_repository_the_three_layers_are_all_that_make_test_runs() -> None:
+def test_repository_the_layers_and_the_simulation_are_all_that_make_test_runs() -> None:
     """No folder of tests is in `make test` and in no job of the workflow, nor the other way."""
     makefile = text("Makefile")
     commands = dict(re.findall(r"^(test[a-z0-9-]*):.*\n\t(.+)$", makefile, re.MULTILINE))
-    assert commands["test"] == "$(PYTEST) $(UNIT) tests/functional tests/e2e"
+    assert commands["test"] == "$(PYTEST) $(UNIT) tests/functional tests/e2e tests/sim"
     assert commands["test-unit"] == "$(PYTEST) $(UNIT)"
     assert commands["test-functional"] == "$(PYTEST) tests/functional"
     assert commands["test-e2e"] == "$(PYTEST) tests/e2e"
+    assert commands["test-sim"] == "$(PYTEST) tests/sim"
     run = set(re.findall(r"tests/(\w+)", makefile))
     folders = {
         path.relative_to(ROOT / "tests").parts[0] for path in ROOT.glob("tests/*/**/test_*.py")

@@ -1,0 +1,140 @@
+"""`python -m tests.sim`: many seeds, in several processes; one printed command replays one."""
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from psych_runtime.store.faults import FAULT_KINDS, FaultKind
+from psych_runtime.testing.simulation import SimulationFailed, live_through
+from tests.sim.crowd import crowd
+from tests.sim.people import install
+
+__all__ = ["Batch", "live", "main"]
+
+_BATCH = 50
+_ENOUGH = 500  # seeds in which each kind of fault must have struck
+_SHOWN = 10
+
+
+class Batch(NamedTuple):
+    """What some seeds brought."""
+
+    seeds: int = 0
+    happened: Mapping[str, int] = MappingProxyType({})
+    struck: Mapping[str, int] = MappingProxyType({})
+    virtual_seconds: float = 0.0
+    failures: tuple[tuple[int, str], ...] = ()
+    fingerprint: int = 0  # of all their schedules, in order
+
+    def plus(self, other: "Batch") -> "Batch":
+        """Return both together."""
+        return Batch(
+            self.seeds + other.seeds,
+            Counter(self.happened) + Counter(other.happened),
+            Counter(self.struck) + Counter(other.struck),
+            self.virtual_seconds + other.virtual_seconds,
+            self.failures + other.failures,
+            (self.fingerprint * 31 + other.fingerprint) & 0xFFFF_FFFF,
+        )
+
+
+def live(seeds: Sequence[int], *, stop: bool = False) -> Batch:
+    """Live through seeds; failures are collected, or the first one ends it."""
+    install()
+    found = Batch()
+    for seed in seeds:
+        try:
+            world = live_through(crowd, seed)
+        except SimulationFailed as failed:
+            failure = (seed, f"{type(failed.cause).__name__}: {failed.cause}")
+            found = found.plus(Batch(1, failures=(failure,)))
+            if stop:
+                break
+            continue
+        lived = Batch(
+            1,
+            world.watch.counts,
+            {str(kind): count for kind, count in world.faults.struck.items()},
+            world.lived_seconds,
+            fingerprint=world.fingerprint,
+        )
+        found = found.plus(lived)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run seeds as told, print what happened, and return 1 when something did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=500, help="how many (500)")
+    parser.add_argument("--first", type=int, default=0, help="the first one (0)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
+    parser.add_argument("--stop", action="store_true", help="end at the first failure")
+    parser.add_argument("--planted", action="store_true", help="also find each planted fault")
+    given = parser.parse_args(arguments)
+    seeds = range(given.first, given.first + given.seeds)
+    begun = time.perf_counter()
+    found = _all(seeds, given.jobs, stop=given.stop)
+    missing = _missing(found) if not found.failures and found.seeds >= _ENOUGH else []
+    for line in _lines(found, time.perf_counter() - begun):
+        print(line)
+    for kind in missing:
+        print(f"FAILED: no fault of the kind {kind!r} struck: {FAULT_KINDS[kind]}")
+    unfound = _planted(given.seeds) if given.planted else 0
+    return 1 if found.failures or missing or unfound else 0
+
+
+def _all(seeds: Sequence[int], jobs: int, *, stop: bool) -> Batch:
+    if jobs < 2:
+        return live(seeds, stop=stop)
+    found = Batch()
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
+        parts = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)]
+        for one in pool.map(live, parts):
+            found = found.plus(one)
+            if sys.stderr.isatty():
+                print(f"\r{found.seeds} of {len(seeds)} seeds", end="", file=sys.stderr)
+            if stop and found.failures:
+                pool.shutdown(cancel_futures=True)
+                break
+    return found
+
+
+def _missing(found: Batch) -> list[FaultKind]:
+    return [kind for kind in FAULT_KINDS if not found.struck.get(kind)]
+
+
+def _lines(found: Batch, seconds: float) -> Iterator[str]:
+    yield (
+        f"{found.seeds} seeds, {found.virtual_seconds:,.0f} simulated seconds in {seconds:.0f} s, "
+        f"{len(found.failures)} failures, fingerprint {found.fingerprint:08x}"
+    )
+    for title, counted in (("happened", found.happened), ("faults", found.struck)):
+        for name, count in sorted(counted.items()):
+            yield f"  {title:9} {count:>10,}  {name}"
+    for seed, problem in found.failures[:_SHOWN]:
+        yield f"FAILED: seed {seed}: {problem}"
+        yield f"  replay: python -m tests.sim --first {seed} --seeds 1 --jobs 1"
+
+
+def _planted(seeds: int) -> int:
+    """Find each planted fault; return how many were not found."""
+    from tests.sim.planted import PLANTED, find
+
+    unfound = 0
+    print("planted faults, and the first seed that finds each:")
+    for name in PLANTED:
+        with tempfile.TemporaryDirectory() as folder:
+            lines = find(name, Path(folder), seeds=min(seeds, _ENOUGH)).splitlines()
+        failed = [line for line in lines if line.startswith("FAILED: seed")]
+        unfound += not failed
+        print(f"  {name}\n    {failed[0][:160] if failed else 'NOT FOUND'}")
+    return unfound
