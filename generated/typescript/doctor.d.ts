@@ -9,8 +9,21 @@ export interface DoctorView {
   workers: Array<WorkerLine>;
   /** Null when they could not be read. Default: null. */
   runs?: RunCounts | null;
+  /** What the headers are against their logs; null unless it was asked for, and when they could not be read. Default: null. */
+  rebuilt?: RebuiltLine | null;
   /** In words for people; empty when all is well. */
   problems: Array<string>;
+}
+
+/** A column of a header that its log contradicts. */
+export interface AlteredColumn {
+  /** As the store names it. */
+  run_id: string;
+  column: string;
+  /** What it says. */
+  found: string;
+  /** What the log makes of it. */
+  wanted: string;
 }
 
 /** How many; never negative. */
@@ -21,6 +34,16 @@ export type Id = string;
 
 /** A moment in UTC with six digits and Z: 2026-11-29T20:00:00.000000Z. */
 export type Instant = string;
+
+/** Headers of a tenant's Runs, recomputed from their logs. */
+export interface RebuiltLine {
+  runs: Count;
+  records: Count;
+  /** Each column that is not what its log makes of it. */
+  altered: Array<AlteredColumn>;
+  /** Runs whose log is not what was written, or not one that this build can read. */
+  unsound: Array<string>;
+}
 
 /** How many of a tenant's Runs are in each state. */
 export interface RunCounts {

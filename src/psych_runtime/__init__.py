@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         wait,
     )
     from psych_runtime._session import Session, session
+    from psych_runtime._verify import verify
     from psych_runtime.api import Dispatched, Version, dispatch, interrupt, publish
     from psych_runtime.core.codec import parse_record
     from psych_runtime.core.fold import RunState
@@ -101,7 +102,7 @@ if TYPE_CHECKING:
     from psych_schema.receipt import Receipt
     from psych_schema.record import Record
     from psych_schema.spec import AgentSpec, CodeTool, Limits, ModelRef, Spec
-    from psych_schema.view import AnswerView, ReportView, StatusView
+    from psych_schema.view import AnswerView, ReportView, StatusView, VerificationView
 
 __all__ = [
     "AgentSpec",
@@ -174,6 +175,7 @@ __all__ = [
     "UnsupportedStore",
     "Usage",
     "UsageReport",
+    "VerificationView",
     "Version",
     "VersionNotFound",
     "WaitTimeout",
@@ -195,6 +197,7 @@ __all__ = [
     "stream",
     "stream_text",
     "tool",
+    "verify",
     "wait",
 ]
 
@@ -223,6 +226,7 @@ _HOMES: Final = {
     "psych_runtime.runtime.runtime": "Runtime",
     "psych_runtime.runtime.worker": "Worker",
     "psych_runtime._session": "Session session",
+    "psych_runtime._verify": "verify",
     "psych_runtime.store.open": "open_store",
     "psych_runtime.tools.context": "ToolContext",
     "psych_runtime.tools.decorator": "tool",
@@ -235,7 +239,7 @@ _HOMES: Final = {
     "psych_schema.receipt": "Receipt",
     "psych_schema.record": "Record",
     "psych_schema.spec": "AgentSpec CodeTool Limits ModelRef Spec",
-    "psych_schema.view": "AnswerView ReportView StatusView",
+    "psych_schema.view": "AnswerView ReportView StatusView VerificationView",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 

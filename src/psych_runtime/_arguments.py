@@ -3,6 +3,7 @@
 A wrong one is an InvalidArgument that says what is right; none is taken for another one.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from math import inf
@@ -12,6 +13,7 @@ from psych_runtime.errors import InvalidArgument
 from psych_schema.common import RunPhase, Scope
 
 __all__ = [
+    "check_head",
     "check_instant",
     "check_limit",
     "check_page",
@@ -24,6 +26,8 @@ __all__ = [
 
 _LARGEST: Final = 2**63 - 1
 """The last seq that a store could have; so many rows it could give."""
+
+_HASH: Final = re.compile("[0-9a-f]{64}")
 
 _STATES: Final[Sequence[str]] = get_args(RunPhase.__value__)
 
@@ -54,6 +58,13 @@ def _check_after(after: object) -> None:
     if not _is_whole(after, least=0):
         problem = f"pass the seq of a record, or 0 for all: a whole number up to {_LARGEST}"
         raise InvalidArgument(what="after", problem=problem)
+
+
+def check_head(head: object) -> None:
+    """Raise InvalidArgument for what is neither the hash of a record nor None."""
+    if head is not None and not (isinstance(head, str) and _HASH.fullmatch(head)):
+        problem = f"pass a head_hash: 64 characters 0-9 and a-f; {head!r:.80} is none"
+        raise InvalidArgument(what="expected_head", problem=problem)
 
 
 def check_limit(limit: object) -> None:

@@ -33,6 +33,7 @@ def test_the_published_roots() -> None:
         "status",
         "unreadable",
         "validation",
+        "verification",
     ]
     assert sorted(ROOTS) == names
     assert [path.stem for path in SCHEMAS] == names

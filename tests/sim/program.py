@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from psych_runtime.store.faults import FAULT_KINDS, FaultKind
+from psych_runtime.store.faults import FAULT_KINDS
 from psych_runtime.testing.simulation import SimulationFailed, live_through
 from tests.sim.crowd import crowd
 from tests.sim.people import install
@@ -22,6 +22,39 @@ __all__ = ["Batch", "live", "main"]
 _BATCH = 50
 _ENOUGH = 500  # seeds in which each kind of fault must have struck
 _SHOWN = 10
+_CHECKED = ("records", "commits", "states compared", "effects", "deaths")
+"""What was judged each time that it happened."""
+_MUST_HAPPEN = (
+    *(
+        f"record {kind}"
+        for kind in (
+            "abort.requested",
+            "approval.decided",
+            "approval.expired",
+            "approval.requested",
+            "event.received",
+            "model.delta",
+            "model.failed",
+            "queue.cancelled",
+            "queue.consumed",
+            "queue.enqueued",
+            "run.suspended",
+            "tool.refused",
+            "wait.opened",
+            "wait.resolved",
+        )
+    ),
+    "attempts drained",
+    "claims handed_over",
+    "claims reclaimed",
+    "claims woken",
+    "runs aborted",
+    "runs completed",
+    "runs failed",
+    "runs timed_out",
+    "taken from a hung executor",
+)
+"""What a simulation of so many seeds must have lived through to prove anything."""
 
 
 class Batch(NamedTuple):
@@ -82,11 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = range(given.first, given.first + given.seeds)
     begun = time.perf_counter()
     found = _all(seeds, given.jobs, stop=given.stop)
-    missing = _missing(found) if not found.failures and found.seeds >= _ENOUGH else []
+    missing = [] if found.failures or found.seeds < _ENOUGH else list(_missing(found))
     for line in _lines(found, time.perf_counter() - begun):
         print(line)
-    for kind in missing:
-        print(f"FAILED: no fault of the kind {kind!r} struck: {FAULT_KINDS[kind]}")
+    for problem in missing:
+        print(f"FAILED: {problem}")
     unfound = _planted(given.seeds) if given.planted else 0
     return 1 if found.failures or missing or unfound else 0
 
@@ -108,14 +141,26 @@ def _all(seeds: Sequence[int], jobs: int, *, stop: bool) -> Batch:
     return found
 
 
-def _missing(found: Batch) -> list[FaultKind]:
-    return [kind for kind in FAULT_KINDS if not found.struck.get(kind)]
+def _missing(found: Batch) -> Iterator[str]:
+    """Yield what so many seeds should have lived through and did not."""
+    for kind, meaning in FAULT_KINDS.items():
+        if not found.struck.get(kind):
+            yield f"no fault of the kind {kind!r} struck: {meaning}"
+    for name in _MUST_HAPPEN:
+        if not found.happened.get(name):
+            yield f"this never happened: {name}"
 
 
 def _lines(found: Batch, seconds: float) -> Iterator[str]:
+    crashes = sum(found.struck.get(kind, 0) for kind in ("crash_after", "crash_before"))
+    checks = sum(found.happened.get(name, 0) for name in _CHECKED)
     yield (
         f"{found.seeds} seeds, {found.virtual_seconds:,.0f} simulated seconds in {seconds:.0f} s, "
         f"{len(found.failures)} failures, fingerprint {found.fingerprint:08x}"
+    )
+    yield (
+        f"  {crashes:,} crashes, {checks:,} checks of invariants, "
+        f"{found.happened.get('adoptions', 0)} adoptions"
     )
     for title, counted in (("happened", found.happened), ("faults", found.struck)):
         for name, count in sorted(counted.items()):

@@ -4,7 +4,7 @@
 from psych_schema.view.answer import AnswerView
 from psych_schema.view.common import BlockedOn, Ended, Lifecycle, PendingApproval, PendingWait
 from psych_schema.view.created import CreatedView
-from psych_schema.view.doctor import DoctorView, RunCounts, WorkerLine
+from psych_schema.view.doctor import AlteredColumn, DoctorView, RebuiltLine, RunCounts, WorkerLine
 from psych_schema.view.hash import HashView
 from psych_schema.view.report import AttemptLine, ModelCallLine, ReportView, ToolCallLine, Totals
 from psych_schema.view.runs import RunLine, RunsView
@@ -12,8 +12,10 @@ from psych_schema.view.schemas import SchemasView
 from psych_schema.view.status import QueuedEntry, RunningCall, StatusView
 from psych_schema.view.unreadable import UnreadableView
 from psych_schema.view.validation import FileLine, IssueLine, ValidationView
+from psych_schema.view.verification import VerificationProblem, VerificationView
 
 __all__ = [
+    "AlteredColumn",
     "AnswerView",
     "AttemptLine",
     "BlockedOn",
@@ -28,6 +30,7 @@ __all__ = [
     "PendingApproval",
     "PendingWait",
     "QueuedEntry",
+    "RebuiltLine",
     "ReportView",
     "RunCounts",
     "RunLine",
@@ -39,5 +42,7 @@ __all__ = [
     "Totals",
     "UnreadableView",
     "ValidationView",
+    "VerificationProblem",
+    "VerificationView",
     "WorkerLine",
 ]

@@ -30,6 +30,29 @@ class RunCounts(Open):
     corrupt: Count
 
 
+class AlteredColumn(Open):
+    """A column of a header that its log contradicts."""
+
+    run_id: str
+    "As the store names it."
+    column: str
+    found: str
+    "What it says."
+    wanted: str
+    "What the log makes of it."
+
+
+class RebuiltLine(Open):
+    """Headers of a tenant's Runs, recomputed from their logs."""
+
+    runs: Count
+    records: Count
+    altered: tuple[AlteredColumn, ...]
+    "Each column that is not what its log makes of it."
+    unsound: tuple[str, ...]
+    "Runs whose log is not what was written, or not one that this build can read."
+
+
 class DoctorView(Open):
     """Whether a store can be used, and what keeps its Runs from going on."""
 
@@ -40,5 +63,7 @@ class DoctorView(Open):
     workers: tuple[WorkerLine, ...]
     runs: RunCounts | None = None
     "Null when they could not be read."
+    rebuilt: RebuiltLine | None = None
+    "What the headers are against their logs; null unless it was asked for, and when they could not be read."
     problems: tuple[str, ...]
     "In words for people; empty when all is well."

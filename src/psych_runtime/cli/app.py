@@ -13,7 +13,7 @@ from psych_runtime._version import __version__
 
 __all__ = ["app"]
 
-_NAMES: Final = ("new", "validate", "schema", "hash", "runs", "log", "report", "doctor")
+_NAMES: Final = ("new", "validate", "schema", "hash", "runs", "log", "report", "verify", "doctor")
 
 
 class _Commands(TyperGroup):
@@ -70,6 +70,10 @@ def _load(name: str) -> typer.Typer:
             from psych_runtime.cli.report import report
 
             add(report)
+        case "verify":
+            from psych_runtime.cli.verify import verify
+
+            add(verify)
         case "doctor":
             from psych_runtime.cli.doctor import doctor
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -10,12 +10,19 @@ from psych_runtime._reads import list_runs, status
 from psych_runtime._system import System
 from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of, shown, sqlite_path
 from psych_runtime.cli._text import ago, clean, columns
+from psych_runtime.cli._verifying import count, problem_text, rebuilt_line, verify_each
 from psych_runtime.cli.output import AsJson, console, print_view, well_formed
 from psych_runtime.errors import PsychError, UnsupportedStore
 from psych_runtime.ports.store import Store
 from psych_schema.common import Scope
 from psych_schema.store import WorkerRow
-from psych_schema.view import DoctorView, RunCounts, StatusView, WorkerLine
+from psych_schema.view import (
+    DoctorView,
+    RunCounts,
+    StatusView,
+    VerificationView,
+    WorkerLine,
+)
 
 __all__ = ["doctor"]
 
@@ -31,10 +38,22 @@ class _Found(NamedTuple):
     workers: Sequence[WorkerRow]
     states: Mapping[str, int]
     unsettled: Sequence[StatusView]
+    verified: Sequence[VerificationView] | None
 
 
-def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -> None:
+def doctor(
+    store: StoreUrl,
+    tenant: Tenant = "local",
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Compare every Run's header with its whole log.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check that a store can be used, that workers are alive, and that Runs can go on.
+
+    With --rebuild the header of every Run is recomputed from its log, and each column that is
+    not what the log makes it is named, as is each log that is not what was written. It finds and
+    changes nothing: a log is never repaired. Where a header is wrong, the log is right.
 
     Exit code 1 when a problem was found. Of the Runs, a tenant's are looked at. With --json the
     document of the published schema `doctor.json`.
@@ -43,7 +62,7 @@ def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -
     now = System().now()
     found: _Found | None = None
     try:
-        found = look(store, lambda opened: _examine(opened, scope))
+        found = look(store, lambda opened: _examine(opened, scope, rebuild, bar=not as_json))
         facts = _sqlite_facts(store)
         problems = [*_of_file(facts), *_of_runs(found, now)]
     except PsychError as error:
@@ -53,6 +72,7 @@ def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -
         facts=facts,
         workers=tuple(_line(one, now) for one in found.workers) if found else (),
         runs=RunCounts.model_validate(found.states) if found else None,
+        rebuilt=rebuilt_line(found.verified) if found and found.verified is not None else None,
         problems=tuple(map(well_formed, problems)),
     )
     if as_json:
@@ -63,7 +83,7 @@ def doctor(store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False) -
         raise typer.Exit(1)
 
 
-async def _examine(store: Store, scope: Scope) -> _Found:
+async def _examine(store: Store, scope: Scope, rebuild: bool, *, bar: bool) -> _Found:
     workers = await store.workers()
     states = dict.fromkeys(_STATES, 0)
     looked: list[str] = []
@@ -77,7 +97,9 @@ async def _examine(store: Store, scope: Scope) -> _Found:
         cursor = page.cursor
         if cursor is None:
             break
-    return _Found(workers, states, [await status(store, one, scope=scope) for one in looked])
+    unsettled = [await status(store, one, scope=scope) for one in looked]
+    verified = await verify_each(store, scope, bar=bar) if rebuild else None
+    return _Found(workers, states, unsettled, verified)
 
 
 def _sqlite_facts(url: str) -> dict[str, str]:
@@ -111,9 +133,15 @@ def _of_runs(found: _Found, now: datetime) -> Iterator[str]:
     waiting = found.states["ready"] + found.states["running"]
     if waiting and not any(_alive(one, now) for one in found.workers):
         yield f"{_runs(waiting)} a worker and none is alive: start one"
+    unsound = [one for one in found.verified or () if not one.consistent]
+    told = {one.run_id for one in unsound}
     for one in found.unsettled:
-        if one.blocked_on is not None:
-            yield f"{one.run_id} is {one.lifecycle}: {one.blocked_on.message}"
+        blocked = one.blocked_on
+        if blocked is not None and not (blocked.code == "corrupt_log" and one.run_id in told):
+            yield f"{one.run_id} is {one.lifecycle}: {blocked.message}"
+    for view in unsound:
+        for problem in view.problems:
+            yield f"{view.run_id}: {problem_text(problem)}"
 
 
 def _runs(count: int) -> str:
@@ -152,6 +180,10 @@ def _print(view: DoctorView, now: datetime) -> None:
         states = view.runs.model_dump().items()
         counts = ", ".join(f"{count} {state}" for state, count in states if count)
         out.print(f"runs     {counts or 'none'}")
+    if view.rebuilt is not None:
+        checked = view.rebuilt
+        done = f"{count(checked.runs, 'header')} from {count(checked.records, 'record')}"
+        out.print(f"rebuilt  {done}")
     for problem in view.problems:
         out.print(f"problem  {clean(problem)}", style="red")
     if not view.problems:

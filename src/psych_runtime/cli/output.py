@@ -23,11 +23,14 @@ def console() -> "Console":
     return Console(highlight=False, markup=False, soft_wrap=True, emoji=False)
 
 
-def print_view(view: "Open") -> None:
-    """Print `view` as one indented JSON document, which its published schema describes."""
-    text = view.model_dump_json(indent=2)
+def print_view(view: "Open", *, indent: int | None = 2) -> None:
+    """Print `view` as one JSON document, which its published schema describes.
+
+    `indent` None puts it on one line, for commands that print many.
+    """
+    text = view.model_dump_json(indent=indent)
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
-    print(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=2))
+    print(text if encoding.startswith("utf") else json.dumps(json.loads(text), indent=indent))
 
 
 def well_formed(text: str) -> str:

@@ -35,6 +35,7 @@ def test_cli_1_help_names_every_command_and_the_exit_codes() -> None:
         "schema",
         "hash",
         "runs",
+        "verify",
         "doctor",
         "0 all is well",
         "2 wrong usage",

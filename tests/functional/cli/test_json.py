@@ -30,6 +30,7 @@ PUBLISHED = {
     "runs": {"runs"},
     "log": {"record", "unreadable"},
     "report": {"report"},
+    "verify": {"verification"},
     "doctor": {"doctor"},
 }
 """The schemas of what each command prints; `psych schema NAME` prints one itself."""
@@ -79,7 +80,18 @@ CASES = [
     Case("report BROKEN --store URL", 0, ("report",)),
     Case("report run_x --store URL", 1, ()),
     Case("report \udcff --store URL", 2, ()),
+    Case("verify --store URL", 1, ("verification",) * 4),
+    Case("verify --store URL --tenant nobody", 0, ()),
+    Case("verify KILLED --store URL", 0, ("verification",)),
+    Case(f"verify KILLED --store URL --head {'a' * 64}", 1, ("verification",)),
+    Case("verify BROKEN --store URL", 1, ("verification",)),
+    Case("verify KILLED --store URL --head abc", 2, ()),
+    Case(f"verify --store URL --head {'a' * 64}", 2, ()),
+    Case("verify run_x --store URL", 1, ()),
+    Case("verify \udcff --store URL", 2, ()),
+    Case("verify --store sqlite:///DIR/empty.db", 1, ()),
     Case("doctor --store URL", 1, ("doctor",)),
+    Case("doctor --rebuild --store URL", 1, ("doctor",)),
     Case("doctor --store URL --tenant nobody", 0, ("doctor",)),
     Case("doctor --store sqlite:///DIR/empty.db", 1, ("doctor",)),
     Case("doctor --store sqlite:///DIR/good.yaml", 1, ("doctor",)),
@@ -120,7 +132,8 @@ def test_cli_1_what_json_prints_validates_against_its_published_schema(
     for word, meaning in words.items():
         line = line.replace(word, meaning)
     ran = psych(*line.split(" "), "--json")
-    printed = ran.out.splitlines() if line.startswith("log ") else [ran.out] if ran.out else []
+    by_line = line.startswith(("log ", "verify "))
+    printed = ran.out.splitlines() if by_line else [ran.out] if ran.out else []
 
     assert ran.code == case.code, ran.err
     assert len(printed) == len(case.schemas)

@@ -23,6 +23,7 @@ from psych_runtime import (
     status,
     stream,
     stream_text,
+    verify,
     wait,
 )
 from psych_runtime.errors import InputError, InvalidArgument, InvalidPayload
@@ -51,6 +52,7 @@ OF_A_RUN: Final[dict[str, Call]] = {
     "report": report,
     "state": state,
     "records": records,
+    "verify": verify,
     "wait": wait,
     "stream": _iterated(stream),
     "stream_text": _iterated(stream_text),

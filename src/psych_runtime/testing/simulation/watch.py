@@ -6,7 +6,7 @@ first thing that does not hold is kept: code under test may swallow what is rais
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NoReturn, Protocol, Self, override
+from typing import Final, NoReturn, Protocol, Self, override
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import Entry, decode
@@ -31,6 +31,8 @@ from psych_schema.record import (
 from psych_schema.store import RunRow
 
 __all__ = ["Machines", "Violation", "Watch", "WatchedStore"]
+
+_RISKY_CRASHES: Final = 2
 
 
 class Violation(AssertionError):
@@ -126,6 +128,7 @@ class Watch:
                 traces.take(entry.record, advance(state, entry))
                 said.add(entry.record)
                 entries.append(entry)
+                self.counts[f"record {entry.record.type}"] += 1
         except PsychError as error:
             self.fail(f"a record that may not follow was committed: {error}")
         self.counts["records"] += len(entries)
@@ -177,13 +180,27 @@ class Watch:
             if not isinstance(record, AttemptStarted):
                 continue
             self.counts[f"claims {record.reason}"] += 1
+            if record.crashes >= _RISKY_CRASHES and not _settles(records):
+                self._judge_risk(record)
             if before.worker is None:
                 continue
             if before.worker == record.worker:
-                settles = any(isinstance(one, RunSettled) for one in records)
-                self.counts["taken from a hung executor" if settles else "adoptions"] += 1
+                hung = _settles(records)
+                self.counts["taken from a hung executor" if hung else "adoptions"] += 1
             elif before.worker not in self._buried:
                 self.fail(f"{record.run_id} was taken from {before.worker}, which is not dead")
+
+    def _judge_risk(self, started: AttemptStarted) -> None:
+        """See that a worker holds one Run at most that may kill it (R-7)."""
+        others = [
+            header.run_id
+            for header in self.headers.values()
+            if header.worker == started.worker
+            and header.crashes >= _RISKY_CRASHES
+            and header.run_id != started.run_id
+        ]
+        if others:
+            self.fail(f"{started.worker} takes {started.run_id} beside {others[0]}: both crash")
 
     def buried(self, observer: str, workers: Sequence[str]) -> None:
         """Judge deaths: nobody dies that nothing has befallen (R-6)."""
@@ -216,6 +233,10 @@ class Watch:
         if epochs and not tool.safe_to_retry:
             self.fail(f"{named} begins, and it began before in epoch {epochs[0]}")
         epochs.append(context.epoch)
+
+
+def _settles(records: Sequence[Record]) -> bool:
+    return any(isinstance(one, RunSettled) for one in records)
 
 
 def _facts(state: RunState) -> dict[str, object]:

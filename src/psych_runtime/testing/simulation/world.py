@@ -54,15 +54,18 @@ class Simulation:
         seed: int,
         *,
         faults: Iterable[FaultKind] = tuple(FAULT_KINDS),
+        drains: bool = True,
         storm_seconds: float = 40.0,
     ) -> None:
         self.seed = seed
         self.random = Random(f"{seed}:world")
         self.watch = Watch(self)
+        self.errors: list[str] = []  # what the library logged as an error
         self.processes: list[Process] = []
         self._loop = loop
         self._numbers = itertools.count(1)
         self._kinds = frozenset(faults)
+        self._drains = drains
         self._storm_seconds = storm_seconds
         self._lease_seconds = self.random.choice((2.5, 6.0))
         self.store: Store = WatchedStore(self.system(), self.watch)
@@ -213,7 +216,7 @@ class Simulation:
             _, lasts, stalls = self._outage
             self._outage = None
             self.faults.go_away(lasts, stalls=stalls)
-        elif self.random.random() < _DRAIN_CHANCE and self.processes:
+        elif self._drains and self.processes and self.random.random() < _DRAIN_CHANCE:
             worker = self.random.choice(self.processes).worker
             if worker is not None:
                 worker.stop()
