@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         ContentErased,
         ContextOverflow,
         CorruptLog,
+        CorruptRow,
         EgressDenied,
         EgressFailed,
         IdempotencyConflict,
@@ -115,6 +116,7 @@ __all__ = [
     "ContentErased",
     "ContextOverflow",
     "CorruptLog",
+    "CorruptRow",
     "Cost",
     "Deny",
     "Dispatched",
@@ -211,7 +213,7 @@ _HOMES: Final = {
     "psych_runtime.core.issues": "Issue",
     "psych_runtime.core.spec_file": "load_spec",
     "psych_runtime.errors": (
-        "ContentErased ContextOverflow CorruptLog EgressDenied EgressFailed "
+        "ContentErased ContextOverflow CorruptLog CorruptRow EgressDenied EgressFailed "
         "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
         "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "
         "NotThreadTail PayloadTooLarge PsychError RegistrationError RunError RunFailed "

@@ -8,6 +8,7 @@
     │   │   └── StoreFull       no room left
     │   ├── StoreClosed         this handle has been closed
     │   ├── StoreReadOnly       the database cannot be written
+    │   ├── CorruptRow          a value that no build writes
     │   ├── SchemaMissing       the tables are not there: migrate first
     │   └── UnsupportedStore    a database that cannot be used, or a wrong URL
     ├── RunError
@@ -43,6 +44,7 @@ __all__ = [
     "ContentErased",
     "ContextOverflow",
     "CorruptLog",
+    "CorruptRow",
     "EgressDenied",
     "EgressFailed",
     "IdempotencyConflict",
@@ -168,6 +170,21 @@ class StoreReadOnly(StoreError):
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
         super().__init__(f"the database is read-only ({problem}); give the process write access")
+
+
+class CorruptRow(StoreError):
+    """A row beside the logs holds a value that no build writes: somebody else changed it."""
+
+    code = "corrupt_row"
+
+    def __init__(self, *, table: str, key: str, problem: str) -> None:
+        self.table = table
+        self.key = key
+        self.problem = problem
+        super().__init__(
+            f"the row {key} of table {table} cannot be read ({problem}); set the column right: "
+            "the log of a run says what its header must be"
+        )
 
 
 class SchemaMissing(StoreError):

@@ -212,3 +212,24 @@ def test_cli_1_doctor_rebuild_of_no_store_says_so(tmp_path: Path) -> None:
     assert isinstance(found, dict)
     assert found["rebuilt"] is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("head_at", "x"), ("open", "["), ("state", "asleep"), ("epoch", -1)]
+)
+@pytest.mark.parametrize("command", [("doctor", "--rebuild"), ("verify",), ("runs",)])
+def test_r_1_a_column_that_no_build_writes_is_a_typed_error(
+    tmp_path: Path, command: tuple[str, ...], column: str, value: object
+) -> None:
+    """It names the run and what is wrong; nothing is a traceback."""
+    log = killed()
+    url = stored(tmp_path, log)
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f'UPDATE run SET "{column}" = ?', (value,))
+    ran = psych(*command, "--store", url)
+    assert ran.code == 1
+    said = ran.out + ran.err
+    assert log.run_id in said
+    assert "cannot be read" in said
+    assert "Traceback" not in said

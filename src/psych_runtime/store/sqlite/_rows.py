@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 from typing import Literal
 
+from psych_runtime.errors import CorruptRow
 from psych_schema.base import format_instant
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
@@ -77,7 +78,15 @@ def dump_open(opened: dict[str, int]) -> str:
 
 
 def header_of(row: HeaderTuple) -> RunRow:
-    """Return a header; the order is that of the table's columns."""
+    """Return a header; the order is that of the table's columns. Raises CorruptRow."""
+    try:
+        return _header_of(row)
+    except (ValueError, TypeError) as error:
+        problem = str(error).splitlines()[0]
+        raise CorruptRow(table="run", key=str(row[1]), problem=problem) from None
+
+
+def _header_of(row: HeaderTuple) -> RunRow:
     (
         tenant,
         run_id,
