@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import httpx2
 
 from psych_runtime.egress._credential import Credential
+from psych_runtime.egress._leftover import has_leftover
 from psych_runtime.egress.client import Bounds, make_client
 from psych_runtime.egress.gate import OneOrigin
 from psych_runtime.errors import EgressFailed
@@ -41,6 +42,7 @@ class Answer:
     def __init__(self, endpoint: "Endpoint", response: httpx2.Response) -> None:
         self._endpoint = endpoint
         self._response = response
+        self._whole = False
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
 
@@ -50,12 +52,13 @@ class Answer:
         return self.headers.get("content-encoding", "identity").strip().lower() != "identity"
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        """Yield the body in pieces, as sent. Raises EgressFailed when it breaks off."""
+        """Yield the body in pieces, as sent, once. Raises EgressFailed when it breaks off."""
         failure: EgressFailed | None = None
         try:
-            async with aclosing(self._response.aiter_raw()) as pieces:
+            async with aclosing(self._pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
+            self._whole = True
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             failure = self._endpoint.failed(error)
         if failure is not None:
@@ -73,9 +76,25 @@ class Answer:
         return bytes(body[:bound_bytes])
 
     async def aclose(self) -> None:
-        """Give the connection back, or close it when the body was not read to its end."""
+        """Give the connection back, or close it: the body was not read to its end, or past it."""
+        stream = self._response.extensions.get("network_stream")
         with contextlib.suppress(httpx2.HTTPError):
+            if stream is not None and self._whole and has_leftover(self._response):
+                await stream.aclose()
+            self._whole = False
             await self._response.aclose()
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        """Yield what comes; unlike `aiter_raw`, leave giving back the connection to `aclose`."""
+        stream = self._response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        pieces = stream.__aiter__()
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
 
 
 class Endpoint:

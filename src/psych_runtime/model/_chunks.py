@@ -1,11 +1,12 @@
 """Turns the chunks of one chat completion into model events (MOD-1, MOD-5, TOK-1)."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
 from psych_runtime.errors import ModelTransient
 from psych_runtime.model._calls import CallPieces
-from psych_runtime.model._json import array_at, mend, object_at, text_at
+from psych_runtime.model._json import array_at, mend, object_at, only, text_at
 from psych_runtime.model._usage import usage_report
 from psych_runtime.model.transient import judge_event
 from psych_schema.model import (
@@ -35,8 +36,8 @@ _FINISH: Mapping[str, FinishReason] = {
 class ChunkReader:
     """Reads the chunks of one stream in order; a whole `chat.completion` is one chunk.
 
-    Raises what an error object among them means, and ModelTransient for other shapes than the
-    published one.
+    Raises what an error object among them means, and ModelTransient for a chunk in which something
+    else stands where words, calls or the finish should be: it is garbled, and they are lost.
 
     Args:
         host: for messages.
@@ -68,9 +69,10 @@ class ChunkReader:
             self.raise_error(chunk["error"])
         if chunk.get("object") == "error" or chunk.get("type") == "error":
             self.raise_error(chunk)
-        for choice in array_at(chunk, "choices"):
-            if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
-                yield from self._choice(choice)
+        for item in self._only(chunk.get("choices"), list) or ():
+            choice = self._only(item, dict)
+            if choice is not None and self._only(choice.get("index"), int) is None:
+                yield from self._choice(choice)  # another than the first is not ours
 
     def end(self) -> Iterator[ModelEvent]:
         """Yield what is left, and the finish. ModelTransient: the stream ended without one."""
@@ -90,17 +92,50 @@ class ChunkReader:
     def _choice(self, choice: Mapping[str, object]) -> Iterator[ModelEvent]:
         if choice.get("error"):
             self.raise_error(choice["error"])
-        said = object_at(choice, "delta") or object_at(choice, "message")
-        yield from self._reasoning(_thought(said))
-        yield from self._text(_spoken(said.get("content")) + text_at(said, "refusal"))
-        pieces = array_at(said, "tool_calls")
-        old = object_at(said, "function_call")
-        yield from self._calls.read(pieces or ([{"index": 0, "function": old}] if old else []))
-        reason = text_at(choice, "finish_reason")
+        delta = self._only(choice.get("delta"), dict)
+        said = delta or self._only(choice.get("message"), dict) or {}
+        yield from self._reasoning(self._thought(said))
+        refusal = self._only(said.get("refusal"), str) or ""
+        yield from self._text(self._spoken(said.get("content")) + refusal)
+        pieces = self._only(said.get("tool_calls"), list) or []
+        old = self._only(said.get("function_call"), dict)
+        if not pieces and old is not None:
+            pieces = [{"index": 0, "function": old}]
+        yield from self._calls.read([piece for piece in map(self._piece, pieces) if piece])
+        reason = self._only(choice.get("finish_reason"), str)
         if reason == "error":
             raise ModelTransient(f"{self._host} ended the stream with an error")
         if reason:
             self._finish = _FINISH.get(reason, "other")
+
+    def _spoken(self, content: object) -> str:
+        """Return text; some servers send an array of parts."""
+        if isinstance(content, str):
+            return content
+        parts = (self._only(part, dict) or {} for part in self._only(content, list) or ())
+        return "".join(self._only(part.get("text"), str) or "" for part in parts)
+
+    def _thought(self, said: Mapping[str, object]) -> str:
+        """Return reasoning; a server that sends it under both names sends the same twice."""
+        told = text_at(said, "reasoning_content") or text_at(said, "reasoning")
+        return told or "".join(
+            self._spoken(part.get("thinking"))
+            for part in array_at(said, "content")
+            if isinstance(part, dict) and part.get("type") == "thinking"
+        )
+
+    def _piece(self, piece: object) -> dict[str, object] | None:
+        """Return a piece of a call whose name, where it has one, is a text."""
+        found = self._only(piece, dict)
+        if found is not None:
+            self._only((self._only(found.get("function"), dict) or found).get("name"), str)
+        return found
+
+    def _only[T](self, value: object, kind: type[T]) -> T | None:
+        with contextlib.suppress(ValueError):
+            return only(value, kind)
+        problem = f"no {kind.__name__} where one was due"
+        raise ModelTransient(f"{self._host} sent a garbled chunk: {problem}")
 
     def _text(self, text: str) -> Iterator[ModelEvent]:
         whole, self._text_half = _whole(self._text_half + text)
@@ -118,22 +153,3 @@ def _whole(text: str) -> tuple[str, str]:
     if text and "\ud800" <= text[-1] <= "\udbff":
         return mend(text[:-1]), text[-1]
     return mend(text), ""
-
-
-def _thought(said: Mapping[str, object]) -> str:
-    """Return reasoning; a server that sends it under both names sends the same twice."""
-    told = text_at(said, "reasoning_content") or text_at(said, "reasoning")
-    return told or "".join(
-        _spoken(part.get("thinking"))
-        for part in array_at(said, "content")
-        if isinstance(part, dict) and part.get("type") == "thinking"
-    )
-
-
-def _spoken(content: object) -> str:
-    """Return text; some servers send an array of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(text_at(part, "text") for part in content)

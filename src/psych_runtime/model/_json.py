@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-__all__ = ["array_at", "count_at", "mend", "object_at", "parse", "text_at"]
+__all__ = ["array_at", "count_at", "mend", "object_at", "only", "parse", "text_at"]
 
 _DEPTH = 64
 _TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)  # linear, whatever comes
@@ -36,6 +36,18 @@ def text_at(value: object, key: str) -> str:
     """Return the text under `key`, an empty one where there is none."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def only[T](value: object, kind: type[T]) -> T | None:
+    """Return what is of `kind`, None for null and everything empty. ValueError: anything else.
+
+    Some servers send `[]` or `""` where an object, or nothing, should be.
+    """
+    if not value:
+        return None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"no {kind.__name__}")
+    return value
 
 
 def count_at(value: object, key: str) -> int | None:

@@ -4,6 +4,7 @@ Shared by the adapters; keeps RUN-11 (Retry-After), MOD-5 and MOD-6.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -44,25 +45,32 @@ _PERMANENT_CODES = frozenset(
     }
 )
 
-_OVERFLOW_CODES = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
-)
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+
+# OpenAI bounds what is said in characters, too; the same code tells of a long name or id.
+_LONG_MESSAGE = re.compile(r"messages\[\d+\]\.content\S*: string too long")
+
+_RATE_TEXTS = ("rate limit", "rate_limit", "per min", "per day", "please wait", "throttl")
 
 _OVERFLOW_TEXTS = (
     "maximum context length",  # OpenAI, Azure, DeepSeek, OpenRouter, vLLM, Mistral, Fireworks
     "context length exceeded",
     "context_length_exceeded",
     "exceeds the context length",  # Ollama
+    "greater than the context length",  # LM Studio
     "exceed context limit",  # Anthropic, with max_tokens
     "exceeds the available context size",  # llama.cpp
     "context window",  # Cerebras, MiniMax, the Responses API
     "maximum model length",  # vLLM
     "maximum prompt length",  # xAI
     "prompt is too long",  # Anthropic, Fireworks
+    "prompt too long",
+    "prompt token count of",  # GitHub Copilot
     "input is too long",  # Bedrock
     "too many input tokens",  # Bedrock
     "too many tokens",  # Cohere
     "exceeds the maximum number of tokens allowed",  # Gemini
+    "reduce the input token count",  # Vertex
     "tokens exceed the configured limit",  # OpenAI
     "exceeded model token limit",  # Moonshot
     "reduce the length of the messages",  # OpenAI, Groq
@@ -111,11 +119,12 @@ def judge_response(
 
 def judge_event(error: object, *, host: str, redact: Callable[[str], str]) -> ModelError:
     """Return what an error object inside a stream means: transient unless it says otherwise."""
+    error = object_at(error, "error") or error
     said = redact(_message(error, "")) or "an error without a reason"
     message = _bounded(f"{host} broke the stream off: {said}")
     codes = _codes(error)
     status = _status(error)
-    if is_overflow(message, codes):
+    if status != 429 and is_overflow(message, codes):
         return ContextOverflow(message, status=status)
     if codes & _PERMANENT_CODES or (status is not None and not is_transient_status(status)):
         return ModelPermanent(message, status=status)
@@ -131,8 +140,12 @@ def is_transient_status(status: int) -> bool:
 
 def is_overflow(message: str, codes: frozenset[str] = frozenset()) -> bool:
     """Tell whether a provider's words mean that the conversation is too long (MOD-6)."""
+    if codes & _OVERFLOW_CODES:
+        return True
     lower = message.lower()
-    return bool(codes & _OVERFLOW_CODES) or any(text in lower for text in _OVERFLOW_TEXTS)
+    if any(text in lower for text in _RATE_TEXTS):
+        return False
+    return any(text in lower for text in _OVERFLOW_TEXTS) or bool(_LONG_MESSAGE.search(lower))
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float | None:

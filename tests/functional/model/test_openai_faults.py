@@ -94,6 +94,11 @@ _STREAMS: dict[str, tuple[Reply, type[ModelError], str]] = {
         ModelTransient,
         "overloaded",
     ),
+    "has an error event that wraps a permanent error": (
+        answer(_HEL, b'event: error\ndata: {"error": {"message": "no", "code": 400}}\n\n'),
+        ModelPermanent,
+        "no",
+    ),
     "has a permanent error": (
         answer(_HEL, sse({"error": {"message": "no", "type": "invalid_request_error"}})),
         ModelPermanent,

@@ -82,7 +82,8 @@ async def test_sec_2_the_key_is_sent_and_never_seen(
     for name in ("httpx2", "httpcore2", "httpcore2.http11", "httpcore2.connection", "asyncio"):
         caplog.set_level(logging.DEBUG, logger=name)
     user = UserMessage(parts=(TextPart(text="Hello"),))
-    request = ModelRequest(model="m", system="", messages=(user,), stream_idle_seconds=0.2)
+    idle = 1.0 if case in ("silent", "stalled") else 30.0
+    request = ModelRequest(model="m", system="", messages=(user,), stream_idle_seconds=idle)
     async with OpenAIServer(_REPLIES[case]) as server:
         client = OpenAIClient(server.base_url, api_key=_KEY, headers={"X-Key": f"x{_KEY}"})
         failure: ModelError | None = None

@@ -176,18 +176,45 @@ def test_mod_5_a_chunk_that_is_no_object_is_garbled(chunk: object) -> None:
     "chunk",
     [
         {"choices": None},
-        {"choices": {"a": 1}},
-        {"choices": [None, 1, "x", []]},
-        {"choices": [{"delta": "x", "finish_reason": 1}]},
-        {"choices": [{"index": {}, "delta": {"content": "x"}}]},
-        {"choices": [{"index": 0, "delta": {"content": {"a": 1}, "tool_calls": "x"}}]},
-        {"model": 3, "usage": "much"},
+        {"choices": ""},
+        {"choices": [None, [], ""]},
+        {"choices": [{"delta": [], "finish_reason": 0}]},
+        {"choices": [{"index": 0, "delta": {"content": {}, "tool_calls": "", "refusal": False}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [None, {}], "function_call": None}}]},
+        {"model": 3, "usage": "much", "created": {}},
         {},
     ],
 )
-def test_mod_5_wrong_shapes_say_nothing(chunk: object) -> None:
-    """They neither fail nor invent; the finish decides."""
+def test_mod_5_empty_shapes_say_nothing(chunk: object) -> None:
+    """Null, and what languages without null send for it: they neither fail nor invent."""
     assert _read(chunk, _STOP) == [Finish(reason="stop")]
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": {"a": 1}},
+        {"choices": [1]},
+        {"choices": [{"delta": "x"}]},
+        {"choices": [{"delta": {}, "finish_reason": 1}]},
+        {"choices": [{"index": "0", "delta": {"content": "x"}}]},
+        {"choices": [{"index": True, "delta": {"content": "x"}}]},
+        _chunk({"content": {"a": 1}}),
+        _chunk({"content": 7}),
+        _chunk({"content": ["x"]}),
+        _chunk({"content": [{"type": "text", "text": 7}]}),
+        _chunk({"refusal": True}),
+        _chunk({"tool_calls": "x"}),
+        _chunk({"tool_calls": ["x"]}),
+        _chunk({"tool_calls": [{"index": 0, "function": "add"}]}),
+        _chunk({"tool_calls": [{"index": 0, "function": {"name": 7}}]}),
+        _chunk({"function_call": "add"}),
+    ],
+)
+def test_mod_5_words_in_another_shape_are_garbled(chunk: object) -> None:
+    """They would be lost without anybody knowing; another try may bring them."""
+    with pytest.raises(ModelTransient, match="garbled"):
+        _read(chunk, _STOP)
 
 
 _ERRORS: dict[str, tuple[object, type[ModelError], int | None]] = {
@@ -205,6 +232,16 @@ _ERRORS: dict[str, tuple[object, type[ModelError], int | None]] = {
     "overflow by code": (
         {"error": {"message": "x", "code": "context_length_exceeded"}},
         ContextOverflow,
+        None,
+    ),
+    "named and wrapped": (
+        {"type": "error", "error": {"message": "x", "type": "invalid_request_error"}},
+        ModelPermanent,
+        None,
+    ),
+    "throttled in tokens": (
+        {"error": {"message": "Too many tokens, please wait before trying again."}},
+        ModelTransient,
         None,
     ),
     "overflow by words": (

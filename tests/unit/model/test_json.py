@@ -2,7 +2,7 @@
 
 import pytest
 
-from psych_runtime.model._json import count_at, mend, object_at, parse, text_at
+from psych_runtime.model._json import count_at, mend, object_at, only, parse, text_at
 
 
 def test_sec_3_depth_64_is_read() -> None:
@@ -81,3 +81,26 @@ def test_log_5_halves_of_a_character_are_joined_or_replaced() -> None:
     assert mend("\ud83d\ude00 ok") == "😀 ok"
     assert mend("a\ud83db") == "a\ufffdb"
     assert mend("\ude00") == "\ufffd"
+
+
+@pytest.mark.parametrize("value", [None, "", 0, False, [], {}])
+def test_mod_5_what_is_empty_is_nothing_of_any_kind(value: object) -> None:
+    """Servers write null in many ways."""
+    assert only(value, dict) is None
+    assert only(value, str) is None
+
+
+def test_mod_5_what_is_of_the_kind_is_returned() -> None:
+    """As it is."""
+    assert only({"a": 1}, dict) == {"a": 1}
+    assert only("x", str) == "x"
+    assert only(7, int) == 7
+
+
+@pytest.mark.parametrize("kind", [dict, list, str, int])
+def test_mod_5_what_is_of_another_kind_is_refused(kind: type[object]) -> None:
+    """True is no number."""
+    for value in ({"a": 1}, [1], "x", 7, True):
+        if type(value) is not kind:
+            with pytest.raises(ValueError, match=f"no {kind.__name__}"):
+                only(value, kind)

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
-from psych_runtime.model.transient import is_overflow, judge_response, retry_after_seconds
+from psych_runtime.model.transient import (
+    is_overflow,
+    judge_event,
+    judge_response,
+    retry_after_seconds,
+)
 
 _NOW = datetime(2026, 11, 29, 20, 0, 0, tzinfo=UTC)
 
@@ -136,6 +141,13 @@ _OVERFLOWS = {
     "tgi": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097",
     "moonshot": "Invalid request: Your request exceeded model token limit: 8192",
     "dashscope": "Range of input length should be [1, 30720]",
+    "lm studio": "The number of tokens to keep from the initial prompt is greater than the context "
+    "length.",
+    "vertex": "Unable to submit request because the input token count is 1100000 but model only "
+    "supports up to 1048576. Reduce the input token count and try again.",
+    "copilot": "prompt token count of 148183 exceeds the limit of 128000",
+    "openai, characters": "Invalid 'messages[1].content': string too long. Expected a string with "
+    "maximum length 10485760, but got a string with length 15000000 instead.",
     "openrouter": "This endpoint's maximum context length is 8192 tokens. You requested 9000.",
 }
 
@@ -162,6 +174,10 @@ def test_mod_6_overflow_is_recognised_by_its_code() -> None:
     [
         "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
         "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000.",
+        "Too many tokens, please wait before trying again.",
+        "Rate limit reached: too many tokens per minute.",
+        "context deadline exceeded",
+        "Invalid 'messages[2].tool_calls[0].id': string too long. Expected at most 40 characters.",
         "Invalid value: 'tool'. Supported values are: 'system', 'assistant'.",
         "Incorrect API key provided.",
         "The model `gpt-9` does not exist.",
@@ -170,6 +186,21 @@ def test_mod_6_overflow_is_recognised_by_its_code() -> None:
 def test_mod_6_other_refusals_are_no_overflow(words: str) -> None:
     """Compaction would not help."""
     assert not is_overflow(words)
+
+
+def test_mod_6_a_long_name_is_no_overflow_though_its_code_is_that_of_a_long_text() -> None:
+    """Compacting shortens no id."""
+    code = '"code": "string_above_max_length"'
+    body = f'{{"error": {{"message": "Invalid \'tools[0].name\': string too long.", {code}}}}}'
+    assert type(_judge(400, body)) is ModelPermanent
+
+
+@pytest.mark.parametrize("status", [429, "429"])
+def test_mod_6_a_rate_limit_in_tokens_inside_a_stream_is_no_overflow(status: int | str) -> None:
+    """Its status says so, where it has one."""
+    error = {"error": {"message": "too many tokens", "code": status}}
+    judged = judge_event(error, host="h", redact=str)
+    assert (type(judged), judged.status) == (ModelTransient, 429)
 
 
 def test_mod_6_a_rate_limit_in_tokens_is_no_overflow() -> None:

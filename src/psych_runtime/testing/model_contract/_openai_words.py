@@ -49,6 +49,14 @@ OVERFLOWS: Final[Mapping[str, Refusal | Message]] = {
         param="messages",
         code="context_length_exceeded",
     ),
+    "openai, characters": _said(
+        400,
+        "Invalid 'messages[1].content': string too long. Expected a string with maximum length "
+        "10485760, but got a string with length 15000000 instead.",
+        type=_INVALID,
+        param="messages[1].content",
+        code="string_above_max_length",
+    ),
     "openai, in the stream": _event(
         "Your input exceeds the context window of this model. Please adjust your input and try "
         "again.",

@@ -17,7 +17,7 @@ __all__ = ["Flood", "Pause", "Script", "Server", "Step", "Stop", "nobody"]
 _REQUEST_BYTES: Final = 1 << 24
 _RESET: Final = struct.pack("ii", 1, 0)  # linger for no time: close sends RST
 _SEND_BUFFER_BYTES: Final = 1 << 17
-_LOOK_AROUND: Final = 2  # turns of the loop in which the client can read one piece by itself
+_LOOK_AROUND: Final = 2  # turns of the loop in which others do what they can do now
 
 
 class Stop(Enum):
@@ -65,7 +65,7 @@ class Server:
         self.floods = 0
         self._served = 0
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._changed = asyncio.Condition()
 
     @property
@@ -75,14 +75,18 @@ class Server:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REQUEST_BYTES)
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", 0, limit=_REQUEST_BYTES
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        tasks = list(self._tasks)
+        await _look_around()  # what was accepted a moment ago
+        tasks = list(self._open)
         for task in tasks:
+            self._open[task].transport.abort()
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
@@ -105,10 +109,12 @@ class Server:
         """Return as soon as `count` clients have left in the middle of a script."""
         await self.until(lambda: self.left >= count)
 
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._open[task] = writer
+        task.add_done_callback(self._open.pop)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
         try:
             while (request := await _request(reader, writer)) is not None:
                 script = self.scripts[min(self._served, len(self.scripts) - 1)]
@@ -120,8 +126,7 @@ class Server:
         except ConnectionError:
             self.left += 1
         finally:
-            self._tasks.discard(task)
-            writer.transport.abort() if task.cancelling() else writer.close()
+            writer.close()
             with contextlib.suppress(ConnectionError, TimeoutError):
                 await writer.wait_closed()
             await self._notify()
@@ -179,6 +184,10 @@ async def _send(writer: asyncio.StreamWriter, piece: bytes) -> None:
     """Send one piece, and let the client read it before the next."""
     writer.write(piece)
     await writer.drain()
+    await _look_around()
+
+
+async def _look_around() -> None:
     for _ in range(_LOOK_AROUND):
         await asyncio.sleep(0)
 
