@@ -19,6 +19,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

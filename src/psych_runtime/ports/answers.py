@@ -1,6 +1,6 @@
 """What a store answers for a unit (R-1): values, not errors: a writer expects each of them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 __all__ = [
     "Answer",
@@ -13,29 +13,34 @@ __all__ = [
 ]
 
 
-class Committed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Committed:
     """The unit is durable."""
 
 
-class RunNotFound(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunNotFound:
     """No such Run in the unit's tenant."""
 
     run_id: str
 
 
-class LeaseLost(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
     """The fence is no longer the Run's epoch."""
 
     run_id: str
 
 
-class SeqConflict(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SeqConflict:
     """Somebody wrote at this position; it may have been this very unit (R-20)."""
 
     run_id: str
 
 
-class KeyTaken(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
     """A request with this key is in the store."""
 
     key: str
@@ -43,7 +48,8 @@ class KeyTaken(NamedTuple):
     receipt: str
 
 
-class ThreadTaken(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ThreadTaken:
     """Another Run stands at this position of the thread."""
 
     thread: str

@@ -106,10 +106,13 @@ class MemoryIndex:
             insort(self._ready.setdefault(header.tenant, []), claim_key(header))
         del self._sleeping[:due]
 
-    def _in_order(self, now: datetime, *keys: list[_Key]) -> Iterator[RunRow]:
-        for _, _, run_id in merge(*keys):
+    def _in_order(
+        self, now: datetime, waiting: list[_Key], orphans: list[_Key]
+    ) -> Iterator[RunRow]:
+        for _, _, run_id in merge(waiting, orphans):
             header = self._runs[run_id]
-            if header.wake_at is None or header.wake_at <= now:
+            is_due = header.wake_at is None or header.wake_at <= now
+            if is_due or header.state == "running":
                 yield header
 
     def overdue(self, now: datetime, live: Collection[str]) -> Iterator[RunRow]:

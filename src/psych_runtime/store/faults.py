@@ -8,12 +8,13 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from datetime import datetime
 from typing import Final, Literal, NoReturn, Protocol, Self
 
 from psych_runtime._system import System
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import StoreError, StoreUnavailable
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Store, Unit
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
@@ -74,7 +75,7 @@ class Victim(Protocol):
 
 
 class Faults:
-    """What befalls the calls of all handles of one store.
+    """What befalls the calls of all handles of one store; nothing while `quiet`.
 
     Args:
         system: chance, from which every fault is drawn.
@@ -159,7 +160,8 @@ class Faults:
 
         async def land() -> None:
             await asyncio.sleep(seconds)
-            await act()
+            with suppress(StoreError):  # nobody waits for its answer
+                await act()
 
         task = asyncio.get_running_loop().create_task(land(), context=Context())
         self._underway.add(task)

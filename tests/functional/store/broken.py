@@ -1,12 +1,13 @@
 """Stores that break one promise each: the contract must notice every one of them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 from psych_runtime.errors import InvalidPayload, RunNotFound
-from psych_runtime.ports.answers import Answer, Committed
+from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import (
     Admit,
     Change,
@@ -28,6 +29,14 @@ class IgnoresFence(MemoryStore):
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
         return await super().commit([_each(unit, _without_fence) for unit in units])
+
+
+class ConfusesRefusals(MemoryStore):
+    """Takes a lost lease for a conflict."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers = await super().commit(units)
+        return [SeqConflict(a.run_id) if isinstance(a, LeaseLost) else a for a in answers]
 
 
 class IgnoresHead(MemoryStore):
@@ -206,6 +215,115 @@ class LooksForAnyText(MemoryStore):
             raise RunNotFound(run_id=run_id) from None
 
 
+class WritesKeysApart(MemoryStore):
+    """Keeps the keys of a unit that is refused."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers = await super().commit(units)
+        for unit in units:
+            for key in unit.keys:
+                self._rows._keys.setdefault((unit.tenant, key.run_id, key.key), key)
+        return answers
+
+
+class AdmitsAgain(MemoryStore):
+    """Puts an admission over a Run that is there, as an upsert does."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        answers: list[Answer] = []
+        for unit in units:
+            for change in unit.changes:
+                if isinstance(change, Admit) and change.run_id in self._rows._runs:
+                    before = self._rows._runs.pop(change.run_id)
+                    self._rows._threads.pop((before.tenant, before.thread, before.position))
+                    self._rows._index._leave(before)
+            answers += await super().commit([unit])
+        return answers
+
+
+class DropsLinks(MemoryStore):
+    """Writes the first Run of a unit only."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        return await super().commit([unit._replace(changes=unit.changes[:1]) for unit in units])
+
+
+class JudgesTooEarly(IgnoresHead):
+    """Judges a head, and writes a moment later at whatever head there is then."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        judged = [self._refusal(unit) for unit in units]
+        await asyncio.sleep(0)
+        answers: list[Answer] = []
+        for unit, refusal in zip(units, judged, strict=True):
+            answers += [refusal] if refusal else await super().commit([unit])
+        return answers
+
+    def _refusal(self, unit: Unit) -> Answer | None:
+        return self._rows._judge(unit)
+
+
+class RefusesCrowds(MemoryStore):
+    """Has one connection, and an error for whoever comes while it is used."""
+
+    used: ClassVar[bool] = False
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        if RefusesCrowds.used:
+            raise RuntimeError("another operation is in progress")
+        RefusesCrowds.used = True
+        await asyncio.sleep(0)
+        RefusesCrowds.used = False
+        return await super().read(tenant, run_id, after=after, limit=limit)
+
+
+class ForgetsTexts(MemoryStore):
+    """Keeps no Specs."""
+
+    async def put_version(self, tenant: str, hash: str, document: str) -> None:
+        return None
+
+
+class InsistsOnNewTexts(MemoryStore):
+    """Inserts a document without asking whether it is there."""
+
+    async def put_document(
+        self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
+    ) -> None:
+        if await self.document(tenant, hash) is not None:
+            raise RuntimeError("UNIQUE constraint failed: document.tenant, document.hash")
+        await super().put_document(tenant, hash, kind, text)
+
+
+class KeepsContact(MemoryStore):
+    """Counts a worker's contact from its first day, however late it renews."""
+
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        since = {row.id: row.since for row in await self.workers()}
+        renewed = await super().renew(worker, lease_seconds=lease_seconds, run_ids=run_ids)
+        rows = self._rows._workers._rows
+        if renewed is not None:
+            rows[worker] = rows[worker].model_copy(update={"since": since[worker]})
+        return renewed
+
+
+class TellsOnce(MemoryStore):
+    """Tells of a head once, whether or not it was heard."""
+
+    told: ClassVar[set[tuple[str, int]]] = set()
+
+    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+        moved = await super().wait(tenant, heads, seconds)
+        news = {(run_id, self._rows.header(tenant, run_id).head) for run_id in moved}
+        found = frozenset(run_id for run_id, _ in news - TellsOnce.told)
+        TellsOnce.told |= news
+        return found
+
+
 class BrokenHarness:
     """Handles of one broken store."""
 
@@ -251,6 +369,7 @@ def _bare(sealed: Sealed) -> Sealed:
 
 BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (IgnoresFence, "a_fence_that_is_not_the_epoch_writes_nothing"),
+    (ConfusesRefusals, "a_unit_is_judged_in_the_stated_order"),
     (IgnoresHead, "of_racing_writers_exactly_one_commits_each_round"),
     (AppliesHalfAUnit, "a_unit_is_applied_all_or_none"),
     (SharesOneFate, "units_of_one_call_are_independent"),
@@ -268,5 +387,28 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (ForgetsDeadlines, "the_store_computes_deadlines"),
     (LooksForAnyText, "what_is_no_unicode_is_refused"),
     (WakesNobody, "a_commit_of_another_handle_ends_a_wait"),
+    (IgnoresHead, "an_unanswered_commit_is_found_by_its_id"),
+    (IgnoresHead, "a_late_commit_lands_at_its_head_or_never"),
+    (WritesKeysApart, "a_late_commit_lands_at_its_head_or_never"),
+    (AdmitsAgain, "a_late_admission_is_admitted_once_or_never"),
+    (ForgetsThreads, "a_late_admission_is_admitted_once_or_never"),
+    (WritesKeysApart, "a_late_admission_is_admitted_once_or_never"),
+    (IgnoresFence, "a_late_claim_of_an_old_epoch_is_lost"),
+    (IgnoresHead, "what_is_delivered_twice_is_applied_once"),
+    (DropsLinks, "what_is_delivered_twice_is_applied_once"),
+    (SharesOneFate, "of_a_torn_group_each_unit_is_whole"),
+    (IgnoresHead, "of_a_torn_group_each_unit_is_whole"),
+    (AppliesHalfAUnit, "linked_changes_are_both_or_neither"),
+    (DropsLinks, "linked_changes_are_both_or_neither"),
+    (IgnoresHead, "writers_behind_every_fault_write_each_message_once"),
+    (JudgesTooEarly, "writers_behind_every_fault_write_each_message_once"),
+    (ForgetsKeys, "writers_behind_every_fault_write_each_message_once"),
+    (ForgetsTexts, "a_store_that_was_away_has_nothing_half_written"),
+    (RefusesCrowds, "calls_that_hang_land_together"),
+    (InsistsOnNewTexts, "every_call_may_be_asked_again"),
+    (Storms, "nobody_who_renews_dies_of_an_outage"),
+    (KeepsContact, "nobody_who_renews_dies_of_an_outage"),
+    (OverlapsPages, "readers_behind_faults_see_each_record_once"),
+    (TellsOnce, "a_lost_hint_costs_latency_only"),
 )
 """Each broken store, and the check that must notice it."""

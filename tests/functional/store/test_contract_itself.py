@@ -1,11 +1,15 @@
 """The contract is whole, and it notices stores that break it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 import pytest
 
 from psych_runtime.ports.store import Store
-from psych_runtime.store.contract import CHECKS, Check
+from psych_runtime.store.contract import CHECKS, Check, faulty, outages, racing
+from psych_runtime.store.contract._faults import CALLS
+from psych_runtime.store.faults import Faults, FaultyStore
 from psych_runtime.store.memory import MemoryStore
 from tests.functional.store.broken import BROKEN, BrokenHarness
 from tests.functional.store.harness import MemoryHarness
@@ -30,6 +34,14 @@ def test_r_1_every_port_method_has_a_check() -> None:
     assert _port_methods() - exercised == set()
     assert exercised - _port_methods() == set()
     assert {"commit", "renew", "__aenter__"} <= _port_methods()
+
+
+def test_r_8_every_question_to_a_store_is_asked_of_one_that_is_away() -> None:
+    """A method that is new to the port must be; what asks the store nothing cannot be refused."""
+    asks_nothing = {"__aenter__", "__aexit__", "close", "migrate", "twin"}
+    assert _port_methods() - set(CALLS) == asks_nothing
+    for name in ("a_store_that_was_away_has_nothing_half_written", "calls_that_hang_land_together"):
+        assert _BY_NAME[name].methods == set(CALLS)
 
 
 class _Recording(MemoryStore):
@@ -67,6 +79,33 @@ def test_r_1_checks_have_names_of_their_own_and_say_what_they_promise() -> None:
         assert check.promises
         assert check.run.__doc__
         assert str(check) == check.name
+
+
+class _FaultlessHarness(MemoryHarness):
+    """Handles behind faults that never strike."""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Store]:
+        async with super().open() as store, FaultyStore(store, Faults(self.system, {})) as wrapped:
+            yield wrapped
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=str)
+async def test_r_20_behind_faults_that_never_strike_is_a_store(check: Check) -> None:
+    """The wrapper passes on every argument and every answer as they are."""
+    await check(_FaultlessHarness())
+
+
+def test_st_1_every_check_behind_faults_notices_a_broken_store() -> None:
+    """A check that no broken store fails is not known to check anything."""
+    behind = {
+        value.name
+        for module in (faulty, outages, racing)
+        for value in vars(module).values()
+        if isinstance(value, Check)
+    }
+    assert len(behind) == 14
+    assert behind - {name for _, name in BROKEN} == set()
 
 
 @pytest.mark.parametrize(("kind", "name"), BROKEN, ids=lambda value: getattr(value, "__name__", ""))

@@ -10,14 +10,23 @@ A check that does not hold raises AssertionError. Nothing here needs a test fram
 
 from typing import Final
 
-from psych_runtime.store.contract import claiming, handling, judging, living, reading
+from psych_runtime.store.contract import (
+    claiming,
+    faulty,
+    handling,
+    judging,
+    living,
+    outages,
+    racing,
+    reading,
+)
 from psych_runtime.store.contract._check import Check, Harness
 
 __all__ = ["CHECKS", "Check", "Harness"]
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
     value
-    for module in (judging, reading, claiming, living, handling)
+    for module in (judging, reading, claiming, living, handling, faulty, racing, outages)
     for value in vars(module).values()
     if isinstance(value, Check)
 )

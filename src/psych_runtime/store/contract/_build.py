@@ -1,7 +1,7 @@
 """Rows, records and units for checks: legal to store, whatever they would mean to a fold."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ __all__ = [
     "enlisted",
     "header",
     "key_row",
+    "named",
     "new_id",
     "now_of",
     "sealed",
@@ -38,6 +39,7 @@ TENANT: Final = "acme"
 
 _SYSTEM: Final = System()
 _PLAIN: Final = HeaderChange()
+_NO_HASHES: Final[Mapping[str, str]] = {}
 
 
 class Text(NamedTuple):
@@ -148,6 +150,29 @@ def change(
 def unit(*changes: Change | Admit, tenant: str = TENANT, keys: Sequence[KeyRow] = ()) -> Unit:
     """Return a unit with a commit id of its own."""
     return Unit(new_id("com"), tenant, changes, tuple(keys))
+
+
+def named(made: Unit, hashes: Mapping[str, str] = _NO_HASHES) -> Unit:
+    """Return `made` with its commit id in its records, which are chained as a writer does.
+
+    `hashes` has the head's hash of each Run that is continued; without one the chain begins anew.
+    """
+    changes: list[Change | Admit] = []
+    for change in made.changes:
+        records: list[Sealed] = []
+        prev = hashes.get(change.run_id)
+        for each in change.records:
+            record = each.record.model_copy(update={"commit": made.commit_id, "prev": prev})
+            body = record.model_dump_json(exclude_none=True)
+            prev = hashlib.sha256(body.encode()).hexdigest()
+            row = each.row.model_copy(update={"body": body})
+            records.append(Sealed(row, record, prev))
+        if isinstance(change, Admit):
+            header = change.header.model_copy(update={"head_hash": prev})
+            changes.append(change._replace(header=header, records=tuple(records)))
+        else:
+            changes.append(change._replace(records=tuple(records)))
+    return made._replace(changes=tuple(changes))
 
 
 def key_row(
