@@ -27,7 +27,7 @@ class SimulationFailed(AssertionError):
         self.cause = cause
         super().__init__(
             f"seed {seed}: {type(cause).__name__}: {cause}\n"
-            f"replay it: simulate(scenario, seeds=[{seed}])"
+            f"replay it: simulate(scenario, seeds=[{seed}]), the other arguments as they were"
         )
 
 

@@ -15,7 +15,7 @@ from psych_runtime.core.fold import RunState, advance, step
 from psych_runtime.core.rebuild import Traces, compare
 from psych_runtime.errors import PsychError
 from psych_runtime.ports.answers import Answer, Committed
-from psych_runtime.ports.store import Admit, Change, Unit
+from psych_runtime.ports.store import Admit, Change, Renewed, Unit
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.tools.context import ToolContext
@@ -64,6 +64,7 @@ class Watch:
         self._states: dict[str, RunState] = {}
         self._traces: dict[str, Traces] = {}
         self._conversations: dict[str, Conversation] = {}
+        self._renewed: set[str] = set()  # workers that have renewed their lease: they are used
         self._buried: set[str] = set()
 
     def fail(self, problem: str) -> NoReturn:
@@ -202,12 +203,16 @@ class Watch:
         if others:
             self.fail(f"{started.worker} takes {started.run_id} beside {others[0]}: both crash")
 
+    def renewed(self, worker: str) -> None:
+        """Hear that a worker is alive."""
+        self._renewed.add(worker)
+
     def buried(self, observer: str, workers: Sequence[str]) -> None:
         """Judge deaths: nobody dies that nothing has befallen (R-6)."""
         self._buried.update(workers)
         for worker in workers:
             self.counts["deaths"] += 1
-            process = self._machines.well(worker)
+            process = self._machines.well(worker) if worker in self._renewed else None
             if process is not None:
                 self.fail(f"{worker} of {process} is well and was declared dead by {observer}")
 
@@ -271,6 +276,16 @@ class WatchedStore(MemoryStore):
                 }
                 self._watch.committed(unit, headers)
         return answers
+
+    @override
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        """Prolong a lease, and have it known."""
+        renewed = self._rows.renew(worker, lease_seconds, run_ids)
+        if renewed is not None:
+            self._watch.renewed(worker)
+        return renewed
 
     @override
     async def bury(self, observer: str) -> list[str]:

@@ -38,6 +38,7 @@ _RARER: Final[Mapping[FaultKind, float]] = {
 _LATENCIES_SECONDS: Final = (0.002, 0.02, 0.15, 0.4)
 _SKEW_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 1.0
+_REPLACE_CHANCE: Final = 0.5  # each time, of one that has ended
 _DRAIN_CHANCE: Final = 0.02  # each time, of one worker that is told to stop
 _PATIENCE_SECONDS: Final = 2000.0  # that Runs have to end in, once nothing goes wrong any more
 
@@ -70,7 +71,7 @@ class Simulation:
         self._lease_seconds = self.random.choice((2.5, 6.0))
         self.store: Store = WatchedStore(self.system(), self.watch)
         self.faults = self._draw_faults()
-        self._stand_in: Callable[[], None] | None = None
+        self._stand_ins: dict[Process, Callable[[], None]] = {}  # by whom each is replaced
         self._outage = self._draw_outage()
         self._workers = 0
         self.lived_seconds = 0.0
@@ -156,11 +157,11 @@ class Simulation:
                 poll_seconds=poll_seconds,
             )
             self.processes.append(process)
+            self._stand_ins[process] = stand_in
             process.task = self._loop.create_task(
                 process.worker.run(), context=process.context(process.name)
             )
 
-        self._stand_in = stand_in
         for _ in range(workers):
             stand_in()
 
@@ -222,9 +223,8 @@ class Simulation:
                 worker.stop()
 
     def _replace(self) -> None:
-        gone = [process for process in self.processes if process.ended]
-        for process in gone:
-            if self._stand_in is not None and self.random.random() < 0.5:
+        for process in [one for one in self.processes if one.ended]:
+            if self.random.random() < _REPLACE_CHANCE:
                 self.watch.counts["processes replaced"] += 1
                 self.processes.remove(process)
-                self._stand_in()
+                self._stand_ins.pop(process)()
