@@ -68,6 +68,9 @@ test-sim: $(PYTHON_READY) ## 500 simulated worlds, and faults planted into the e
 sim: $(PYTHON_READY) ## SEEDS=n simulated worlds (500), then each planted fault and its first seed
 	$(PYTHON) -m tests.sim --seeds $(SEEDS) --jobs $(WORKERS) --planted
 
+bench: $(PYTHON_READY) ## what the engine costs, each figure beside its yardstick
+	$(PYTHON) -m tests.bench --json docs/notes/bench.json
+
 lock: $(PYTHON_READY) ## bring requirements/ and package-lock.json up to date
 	tools/need_node
 	$(COMPILE) pyproject.toml --group dev --all-extras --upgrade --output-file requirements/dev.txt

@@ -22,7 +22,7 @@ from datamodel_code_generator.parser import LiteralType
 
 from codegen.polish import polish
 from codegen.source import Source
-from codegen.tree import SchemaError, as_text, dump
+from codegen.tree import SchemaError, as_node, as_text, child, dump
 
 __all__ = ["HEADER", "emit"]
 
@@ -37,6 +37,12 @@ def emit(source: Source) -> dict[Path, str]:
         closed = definition.schema.get("additionalProperties") is False
         module = definition.path.with_suffix(".py")
         declared.setdefault(module, {})[definition.name] = closed
+    sequences = frozenset(
+        (definition.name, name)
+        for definition in source.definitions()
+        for name, field in child(definition.schema, "properties").items()
+        if "x-psych-sequence" in as_node(field, definition.where)
+    )
     out: dict[Path, str] = {}
     for module, code in sorted(_generate(source).items()):
         if module.name == "__init__.py":
@@ -46,7 +52,7 @@ def emit(source: Source) -> dict[Path, str]:
         text = as_text(described, f"schema/{origin}#/description")
         try:
             out[module] = HEADER.format(source=origin) + polish(
-                code, declared[module], models, text
+                code, declared[module], models, text, sequences=sequences
             )
         except SchemaError as error:
             raise SchemaError(f"schema/{origin}: {error}") from error

@@ -18,24 +18,31 @@ _IMPORTS = [  # the formatter removes what a module does not use
     ast.ImportFrom("collections.abc", [ast.alias("Sequence")], 0),
     ast.ImportFrom("typing", [ast.alias("TYPE_CHECKING"), ast.alias("Annotated")], 0),
     ast.ImportFrom("pydantic", [ast.alias("Field")], 0),
+    ast.ImportFrom("psych_schema.base", [ast.alias("ANY_SEQUENCE")], 0),
     ast.ImportFrom("psych_schema.base", [ast.alias("Closed"), ast.alias("Open")], 0),
 ]
 
 
 def polish(
-    code: str, declared: Mapping[str, bool], models: frozenset[str], description: str
+    code: str,
+    declared: Mapping[str, bool],
+    models: frozenset[str],
+    description: str,
+    *,
+    sequences: frozenset[tuple[str, str]] = frozenset(),
 ) -> str:
     """Return `code` as this project wants it.
 
     `declared` names what the source file defines, and whether it refuses unknown fields; an alias
     of any other name was invented by the generator and is written out where it is used. `models`
-    names the objects of all files.
+    names the objects of all files, `sequences` the fields, each with its object, that stay any
+    sequence.
     """
     tree = ast.parse(code)
     tree.body = [_plain_alias(statement) for statement in tree.body]
     invented = _invented(tree.body, declared)
     tree.body = _without_strangers(tree.body, declared)
-    for step in (_Inline(invented), _Tuples(), _Models(declared, models), _Aliases()):
+    for step in (_Inline(invented), _Tuples(sequences), _Models(declared, models), _Aliases()):
         tree = ast.fix_missing_locations(step.visit(tree))
     _check(tree.body, declared)
     tree.body[:0] = [ast.Expr(ast.Constant(description)), *_IMPORTS]
@@ -159,7 +166,28 @@ class _Inline(ast.NodeTransformer):
 
 
 class _Tuples(ast.NodeTransformer):
-    """`Sequence[X]` becomes `tuple[X, ...]`, so that a frozen model is frozen throughout."""
+    """`Sequence[X]` becomes `tuple[X, ...]`, so that a frozen model is frozen throughout.
+
+    A field that is to stay a sequence takes any.
+    """
+
+    def __init__(self, kept: frozenset[tuple[str, str]]) -> None:
+        self._kept = kept
+        self._class = ""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self._class = node.name
+        self.generic_visit(node)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:
+        if (self._class, _name(node.target)) in self._kept:
+            marked = [node.annotation, ast.Name("ANY_SEQUENCE", ast.Load())]
+            name = ast.Name("Annotated", ast.Load())
+            node.annotation = ast.Subscript(name, ast.Tuple(marked, ast.Load()), ast.Load())
+        else:
+            self.generic_visit(node)
+        return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)

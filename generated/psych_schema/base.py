@@ -2,8 +2,9 @@
 """What every generated model shares."""
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from pydantic import (
     AwareDatetime,
@@ -11,11 +12,21 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     PlainSerializer,
     WithJsonSchema,
 )
+from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["INSTANT_PATTERN", "Closed", "Instant", "Open", "format_instant", "parse_instant"]
+__all__ = [
+    "ANY_SEQUENCE",
+    "INSTANT_PATTERN",
+    "Closed",
+    "Instant",
+    "Open",
+    "format_instant",
+    "parse_instant",
+]
 
 INSTANT_PATTERN: Final = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z$"
 _INSTANT: Final = re.compile(INSTANT_PATTERN)
@@ -49,6 +60,33 @@ type Instant = Annotated[
     PlainSerializer(format_instant, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "pattern": INSTANT_PATTERN}),
 ]
+
+
+class _AnySequence:
+    """Lets a field hold any sequence; what is validated becomes a tuple."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        items = handler.generate_schema(tuple.__class_getitem__((get_args(source)[0], ...)))
+        return core_schema.json_or_python_schema(
+            json_schema=items,
+            python_schema=core_schema.no_info_before_validator_function(_tuple_of, items),
+            serialization=core_schema.wrap_serializer_function_ser_schema(_dump, schema=items),
+        )
+
+
+def _tuple_of(value: object) -> object:
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return tuple(value)
+    return value
+
+
+def _dump(value: Sequence[object], dump: Callable[[tuple[object, ...]], object]) -> object:
+    return dump(tuple(value))
+
+
+ANY_SEQUENCE: Final = _AnySequence()
 
 
 class Open(BaseModel):

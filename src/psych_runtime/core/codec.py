@@ -5,7 +5,7 @@ record = body without its last brace, then the content as its last member.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cache
 from typing import Final, NamedTuple
@@ -50,6 +50,7 @@ _MAX_DIGITS: Final = 4300  # of an integer that the parser takes
 _ENVELOPE: Final = frozenset(
     {"v", "run_id", "seq", "at", "type", "id", "commit", "epoch", "prev", "content_digest"}
 )
+_CONTENT: Final = {kind: row.content for kind, row in TRANSITIONS.items()}
 _OUTSIDE_THE_BODY: Final = {
     kind: set(_ENVELOPE | ({row.content} if row.content else set()))
     for kind, row in TRANSITIONS.items()
@@ -83,6 +84,12 @@ class Position(NamedTuple):
 def _records() -> TypeAdapter[Record]:
     """Return the reader of records; strictness has to be said again for deferred models."""
     return TypeAdapter(Record, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
+@cache
+def _read() -> Callable[[str], Record]:
+    """Return what reads one record's text: a log has many, so each step less counts."""
+    return _records().validator.validate_json
 
 
 def sha256(text: str) -> str:
@@ -201,7 +208,7 @@ def _rest(draft: Record) -> str:
 
 def record_text(row: RecordRow) -> str:
     """Return the JSON text of a stored record, its content spliced in."""
-    name = TRANSITIONS[row.type].content if row.type in TRANSITIONS else None
+    name = _CONTENT.get(row.type)
     if row.content is None or name is None:
         return row.body
     return f'{row.body[:-1]},"{name}":{row.content}}}'
@@ -214,23 +221,27 @@ def decode(row: RecordRow) -> Entry:
     it a content that is not the one the body's digest names, since its text could also say
     other fields anew.
     """
-    if row.type not in TRANSITIONS:
-        raise NewerRecord(
-            run_id=row.run_id, seq=row.seq, type=row.type, needs_version=outline(row).needs_version
-        )
+    if row.type not in _CONTENT:
+        raise _unread(row)
+    body, content = row.body, row.content
     try:
-        record = _records().validate_json(record_text(row))
+        record = _read()(body if content is None else record_text(row))
     except ValidationError as error:
-        if (version := outline(row).needs_version) > SCHEMA_VERSION:
-            raise NewerRecord(
-                run_id=row.run_id, seq=row.seq, type=row.type, needs_version=version
-            ) from error
-        raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
-    if (record.run_id, record.seq, record.type) != (row.run_id, row.seq, row.type):
+        raise _unread(row) from error
+    told = vars(record)  # of 35 classes, whose attributes Python is slow to find
+    if told["seq"] != row.seq or told["run_id"] != row.run_id or told["type"] != row.type:
         raise CorruptLog(reason="row_differs", run_id=row.run_id, seq=row.seq)
-    if row.content is not None and record.content_digest != _digest(row.salt, row.content):
+    if content is not None and told["content_digest"] != _digest(row.salt, content):
         raise CorruptLog(reason="content_does_not_fit", run_id=row.run_id, seq=row.seq)
-    return Entry(record, sha256(row.body))
+    return Entry(record, sha256(body))
+
+
+def _unread(row: RecordRow) -> NewerRecord | CorruptLog:
+    """Return why a row cannot be read: a newer build wrote it, or nobody did."""
+    version = outline(row).needs_version
+    if version > SCHEMA_VERSION:
+        return NewerRecord(run_id=row.run_id, seq=row.seq, type=row.type, needs_version=version)
+    return CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq)
 
 
 def outline(row: RecordRow) -> Outline:

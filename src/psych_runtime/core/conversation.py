@@ -6,10 +6,12 @@ whenever they came.
 
 from collections.abc import Sequence
 from functools import cache
+from typing import cast
 
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from psych_runtime.core._prefix import Prefix
 from psych_runtime.core.codec import is_erased
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
@@ -110,12 +112,14 @@ class Conversation:
         """Return the record that asked for a call."""
         return self._calls[call_id]
 
-    def complete(self) -> tuple[Message, ...]:
-        """Return the messages, every call answered. ValueError when one is not."""
-        messages = tuple(m for m in self.messages if m is not None)
-        if len(messages) != len(self.messages):
+    def complete(self) -> Sequence[Message]:
+        """Return the messages as they are now, every call answered. ValueError when one is not.
+
+        No message is copied or looked at: every turn of a long Run pays for this.
+        """
+        if self._slots:
             raise ValueError("a tool call has no answer yet")
-        return messages
+        return cast("Sequence[Message]", Prefix(self.messages))
 
     def settled(self) -> tuple[Message, ...]:
         """Return the messages of a Run that has ended: calls and answers in pairs."""
@@ -167,7 +171,7 @@ class Conversation:
             next(iter(rest), None), ToolMessage
         ):
             raise CorruptLog(reason="upto_inside_turn", run_id=record.run_id, seq=record.seq)
-        self.messages[:cut] = [summary]
+        self.messages = [summary, *self.messages[cut:]]  # a new list: the old one may be shown
         self._order[:cut] = [0]
         self._slots = {call: slot - cut + 1 for call, slot in self._slots.items()}
         self.base = record.id

@@ -11,19 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from psych_runtime.core._table import ROWS, Fields, Step, applies
 from psych_runtime.core.codec import Entry, Position
-from psych_runtime.core.guards import GUARDS
 from psych_runtime.errors import CorruptLog
-from psych_schema.record import (
-    Failure,
-    ModelFailed,
-    ModelStarted,
-    Record,
-    RunAdmitted,
-    ToolsOffered,
-    TurnStarted,
-)
-from psych_schema.transitions import TRANSITIONS, Absent, Move, ObjectKind
+from psych_schema.record import Failure, Record
+from psych_schema.transitions import TRANSITIONS, ObjectKind
 
 __all__ = ["Changes", "Object", "RunState", "advance", "brought", "check_position", "fold", "step"]
 
@@ -61,6 +53,8 @@ class Object(NamedTuple):
         value = self.get(name)
         return value if isinstance(value, str) else None
 
+
+_new: Final = tuple.__new__  # in half the time of a NamedTuple's own constructor
 
 _NONE: Final = Object("none")
 _RESTING: Final = frozenset(
@@ -130,118 +124,129 @@ class RunState:
 
     def put(self, changes: Changes) -> None:
         """Bring objects to where `changes` says; for `apply`, and for states made otherwise."""
+        objects = self.objects
         for kind, key, new in changes:
-            old = self.objects.get((kind, key), _NONE)
-            if old.phase not in _RESTING:
-                del self.live[kind, old.phase][key]
-            if new.phase not in _RESTING:
-                self.live.setdefault((kind, new.phase), {})[key] = None
-            self.objects[kind, key] = new
+            name = (kind, key)
+            phase = objects.get(name, _NONE).phase
+            if phase not in _RESTING:
+                del self.live[kind, phase][key]
+            phase = new.phase
+            if phase not in _RESTING:
+                self.live.setdefault((kind, phase), {})[key] = None
+            objects[name] = new
 
     def apply(self, record: Record, changes: Changes) -> None:
         """Take what `step` said of `record`."""
-        if record.type == "attempt.started":
-            self.epoch += 1
         self.put(changes)
-        match record:
-            case TurnStarted():
-                self.last_turn = record.turn
+        told = vars(record)  # of 35 classes, whose attributes Python finds slowly
+        match told["type"]:
+            case "attempt.started":
+                self.epoch += 1
+            case "turn.started":
+                self.last_turn = told["turn"]
                 self.turn_failures = 0
-            case ModelStarted():
-                self.last_model = record.call
-            case ToolsOffered():
-                self.last_offer = record.hash
-            case ModelFailed():
-                self.turn_failures += record.failure.transient
-            case RunAdmitted():
-                self.is_fork = record.base is not None
-            case _:
-                return
-
-
-def _applies(row: Move | Absent, record: Record) -> bool:
-    if isinstance(row, Move) and row.given is not None and _read(record, row.given) is None:
-        return False
-    return all(_read(record, name) in values for name, values in row.when)
-
-
-def _read(record: Record, name: str) -> Kept:
-    """Return a field that the table names."""
-    value: Kept = getattr(record, name)
-    return value
-
-
-def _keys(record: Record, name: str | None) -> tuple[str, ...]:
-    """Return the ids that a field holds; a turn's is its number."""
-    if name is None:
-        return ("",)
-    value: object = getattr(record, name)
-    if value is None:
-        return ()
-    if isinstance(value, tuple):
-        return tuple(str(one) for one in value)
-    return (str(value),)
+            case "model.started":
+                self.last_model = told["call"]
+            case "model.failed":
+                self.turn_failures += told["failure"].transient
+            case "tools.offered":
+                self.last_offer = told["hash"]
+            case "run.admitted":
+                self.is_fork = told["base"] is not None
 
 
 def step(state: RunState, record: Record) -> Changes:
     """Say what `record` changes; `state` is only read. Raises CorruptLog (LOG-1)."""
-    row = TRANSITIONS[record.type]
-    epoch = state.epoch + (record.type == "attempt.started")
+    told = vars(record)
+    row = ROWS[told["type"]]
+    get = state.objects.get
     changes: Changes = []
-    for move in row.moves:
-        if (move.given is None and not move.when) or _applies(move, record):
-            changes += _moved(state, record, move, epoch)
-    for absent in row.absent:
-        if not absent.when or _applies(absent, record):
-            for phase in absent.phases:
-                if state.live.get((absent.kind, phase)):
-                    raise _corrupt(record, f"{absent.kind}_still_{phase}")
-    for name in row.guards:
-        if not GUARDS[name](state, record):
+    for one in row.steps(told):
+        kind, field, source, target, _ = one
+        key = "" if field is None else told.get(field)
+        if type(key) is int:
+            key = str(key)  # a turn's is its number
+        elif type(key) is not str:
+            changes += _several(state, record, one)
+            continue
+        old = get((kind, key), _NONE)
+        if old.phase not in source:
+            raise _corrupt(record, f"{kind}_is_{old.phase}")
+        if target is not None:
+            changes.append((kind, key, _moved(state, record, one, old)))
+    for when, places in row.absent:
+        if not when or applies(told, None, when):
+            for place in places:
+                if state.live.get(place):
+                    raise _corrupt(record, f"{place[0]}_still_{place[1]}")
+    for name, holds in row.guards:
+        if not holds(state, record):
             raise _corrupt(record, name)
-    if "outside" in row.by and state.phase == "suspended":
+    if row.by_outside and state.phase == "suspended":
         changes.append(("run", "", state.get("run")._replace(phase="ready")))
     return changes
 
 
-def _moved(state: RunState, record: Record, move: Move, epoch: int) -> Changes:
-    if move.key == "*":
-        target = move.target or ""
+def _several(state: RunState, record: Record, one: Step) -> Changes:
+    """Return where a step brings the ids that a field lists, or every object there is."""
+    kind, field, source, target, _ = one
+    told: Fields = vars(record)
+    if field == "*":
         return [
-            (move.kind, key, state.get(move.kind, key)._replace(phase=target))
-            for key in state.ids(move.kind, *move.source)
+            (kind, key, state.get(kind, key)._replace(phase=target or ""))
+            for key in state.ids(kind, *source)
         ]
     changes: Changes = []
-    for key in _keys(record, move.key):
-        old = state.get(move.kind, key)
-        if old.phase not in move.source:
-            raise _corrupt(record, f"{move.kind}_is_{old.phase}")
-        if move.target is None:
-            continue
-        kept = old.kept
-        if move.keep:
-            kept = tuple(pair for pair in kept if pair[0] not in move.keep)
-            kept += _kept(record, move)
-        at = epoch if move.kind == "call" else 0
-        changes.append((move.kind, key, Object(move.target, at, old.opened or record.id, kept)))
+    for key in _keys(told, field):
+        old = state.get(kind, key)
+        if old.phase not in source:
+            raise _corrupt(record, f"{kind}_is_{old.phase}")
+        if target is not None:
+            changes.append((kind, key, _moved(state, record, one, old)))
     if len(changes) > 1 and len({key for _, key, _ in changes}) < len(changes):
-        raise _corrupt(record, f"{move.kind}_twice")
+        raise _corrupt(record, f"{kind}_twice")
     return changes
+
+
+def _moved(state: RunState, record: Record, one: Step, old: Object) -> Object:
+    """Return what a step of `record` makes of `old`."""
+    kind, _, _, target, keep = one
+    epoch = state.epoch if kind == "call" else 0
+    kept = _kept(record, keep, old.kept) if keep else old.kept
+    return _new(Object, (target, epoch, old.opened or record.id, kept))
+
+
+def _kept(
+    record: Record, names: tuple[str, ...], before: tuple[tuple[str, Kept], ...] = ()
+) -> tuple[tuple[str, Kept], ...]:
+    """Return what an object remembers that `record` has moved."""
+    told = vars(record)
+    if before:
+        before = tuple([pair for pair in before if pair[0] not in names])
+    return (*before, *[(name, told[name]) for name in names])
+
+
+def _keys(told: Fields, field: str | None) -> tuple[str, ...]:
+    """Return the ids that a field holds; a turn's is its number."""
+    value = "" if field is None else told[field]
+    if value is None:
+        return ()
+    if isinstance(value, tuple):
+        return tuple([str(one) for one in value])
+    return (str(value),)
 
 
 def brought(record: Record) -> Changes:
     """Return where a record that was judged brought the objects it names, by itself alone."""
-    row = TRANSITIONS[record.type]
+    told = vars(record)
     return [
-        (move.kind, key, Object(move.target, 0, record.id, _kept(record, move)))
-        for move in row.moves
-        if move.target is not None and move.key not in (None, "*") and _applies(move, record)
-        for key in _keys(record, move.key)
+        (move.kind, key, Object(move.target, 0, record.id, _kept(record, move.keep)))
+        for move in TRANSITIONS[record.type].moves
+        if move.target is not None
+        and move.key not in (None, "*")
+        and applies(told, move.given, move.when)
+        for key in _keys(told, move.key)
     ]
-
-
-def _kept(record: Record, move: Move) -> tuple[tuple[str, Kept], ...]:
-    return tuple((name, _read(record, name)) for name in move.keep)
 
 
 def _corrupt(record: Record, reason: str) -> CorruptLog:
@@ -250,31 +255,36 @@ def _corrupt(record: Record, reason: str) -> CorruptLog:
 
 def check_position(state: RunState, entry: Entry) -> None:
     """Judge what only a committed record has. Raises CorruptLog."""
-    record, head = entry.record, state.position
-    by = TRANSITIONS[record.type].by
-    if record.seq != head.seq + 1:
+    record = entry.record
+    told = vars(record)
+    seq, hash, at = state.position
+    row, epoch = ROWS[told["type"]], told["epoch"]
+    begins = told["type"] == "attempt.started"
+    if told["seq"] != seq + 1:
         raise _corrupt(record, "seq_not_next")
-    if record.prev != head.hash:
+    if told["prev"] != hash:
         raise _corrupt(record, "prev_does_not_fit")
-    if head.at is not None and record.at < head.at:
+    if at is not None and told["at"] < at:
         raise _corrupt(record, "at_falls")
-    if record.epoch == 0:
-        if "outside" not in by:
+    if epoch == 0:
+        if not row.by_outside:
             raise _corrupt(record, "written_from_outside")
-    elif "attempt" not in by:
+    elif not row.by_attempt:
         raise _corrupt(record, "written_by_attempt")
-    elif record.epoch != state.epoch + (record.type == "attempt.started"):
+    elif epoch != state.epoch + begins:
         raise _corrupt(record, "epoch_not_current")
-    elif record.type != "attempt.started" and state.phase != "running":
+    elif not begins and state.phase != "running":
         raise _corrupt(record, f"run_is_{state.phase}")  # also where the table lets others write
 
 
 def advance(state: RunState, entry: Entry) -> Changes:
     """Fold one committed record into `state`; return what it changed. Raises CorruptLog."""
     check_position(state, entry)
-    changes = step(state, entry.record)
-    state.apply(entry.record, changes)
-    state.position = Position(entry.record.seq, entry.hash, entry.record.at)
+    record = entry.record
+    changes = step(state, record)
+    state.apply(record, changes)
+    told = vars(record)
+    state.position = _new(Position, (told["seq"], entry.hash, told["at"]))
     return changes
 
 

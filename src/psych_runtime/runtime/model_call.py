@@ -75,7 +75,7 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
     except ModelPermanent as error:
         _fail(call, error)
         return
-    request = ModelRequest(
+    request = ModelRequest.model_construct(  # to look at each message is most of a long Run
         model=name,
         system=offer.system,
         messages=attempt.conversation.complete(),

@@ -1,6 +1,6 @@
 """What the model is offered: system prompt and tools, stored once by hash (LOG-2, R-25)."""
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -46,24 +46,37 @@ def make_offer(attempt: Attempt) -> Offer:
     registry = attempt.host.runtime.registry
     granted = [(grant, registry.get(grant.name)) for grant in attempt.spec.tools]
     found = [tool for _, tool in granted if tool is not None]
-    tools = tuple(
-        OfferedTool(alias=tool.name, identity=tool.identity, definition=tool.hash) for tool in found
-    )
+    named = _name(system_ref, tuple((tool.name, tool.identity, tool.hash) for tool in found))
     missing = tuple(
         UnavailableTool(identity=f"{grant.kind}:{grant.name}", code="not_registered")
         for grant, tool in granted
         if tool is None
     )
-    plain: JsonValue = {"system_ref": system_ref, "tools": [one.model_dump() for one in tools]}
     return Offer(
-        hash=sha256(canonical_json(plain)),
+        hash=named.hash,
         system=system,
         system_ref=system_ref,
-        tools=tools,
+        tools=named.tools,
         definitions=tuple(tool.definition for tool in found),
         documents=tuple((tool.hash, tool.document) for tool in found),
         unavailable=missing,
     )
+
+
+class _Named(NamedTuple):
+    hash: str
+    tools: tuple[OfferedTool, ...]
+
+
+@lru_cache(maxsize=256)
+def _name(system_ref: str, found: tuple[tuple[str, str, str], ...]) -> _Named:
+    """Return an offer's hash and its tools as a record lists them; most turns offer the same."""
+    tools = tuple(
+        OfferedTool(alias=alias, identity=identity, definition=definition)
+        for alias, identity, definition in found
+    )
+    plain: JsonValue = {"system_ref": system_ref, "tools": [one.model_dump() for one in tools]}
+    return _Named(sha256(canonical_json(plain)), tools)
 
 
 async def store_offer(attempt: Attempt, offer: Offer) -> bool:

@@ -1,0 +1,80 @@
+"""A figure beside its yardstick: how many times as dear, how far to be believed, below a bound."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+__all__ = ["MAX_SPREAD", "Line", "spread_of"]
+
+MAX_SPREAD = 0.25
+"""A line whose rounds differ by more than this is not believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the table: the same rounds of ours and of the yardstick, taken in turn.
+
+    `rate`: more is better, so the ratio is turned round; it always says how many times as dear.
+    """
+
+    id: str
+    title: str
+    unit: str
+    beside: str
+    ours: Sequence[float]
+    yardstick: Sequence[float]
+    bound: float | None = None
+    rate: bool = False
+
+    @property
+    def value(self) -> float:
+        """The median of ours."""
+        return median(self.ours)
+
+    @property
+    def yardstick_value(self) -> float:
+        """The median of the yardstick."""
+        return median(self.yardstick)
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times as dear ours was, round by round: neighbours share the weather."""
+        pairs = zip(self.ours, self.yardstick, strict=True)
+        return [theirs / our if self.rate else our / theirs for our, theirs in pairs]
+
+    @property
+    def ratio(self) -> float:
+        """The median of the rounds' ratios."""
+        return median(self.ratios)
+
+    @property
+    def ratio_at_best(self) -> float:
+        """The ratio of the best rounds of each: what others do only ever makes a round worse."""
+        if self.rate:
+            return max(self.yardstick) / max(self.ours)
+        return min(self.ours) / min(self.yardstick)
+
+    @property
+    def spread(self) -> float:
+        """How far the ratios of half the rounds lie apart, as a share of the ratio."""
+        return spread_of(self.ratios)
+
+    @property
+    def verdict(self) -> str:
+        """`ok` or `ABOVE` the bound; empty without one."""
+        if self.bound is None:
+            return ""
+        return "ok" if self.ratio <= self.bound else "ABOVE"
+
+    @property
+    def is_steady(self) -> bool:
+        """Tell whether the rounds agree well enough to be believed."""
+        return self.spread <= MAX_SPREAD
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """Return the distance of the quartiles as a share of the median; 0 for fewer than two."""
+    if len(values) < 2:
+        return 0.0
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return (high - low) / median(values)
