@@ -3,11 +3,12 @@
 import os
 import threading
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from random import SystemRandom
 from typing import Final
 
-__all__ = ["System"]
+__all__ = ["AMBIENT", "System", "ambient_system"]
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
@@ -51,6 +52,15 @@ class System:
         with self._lock:
             value = self._last = max(fresh, self._last + 1)
         return prefix + "_" + "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
+
+
+AMBIENT: Final[ContextVar[System | None]] = ContextVar("AMBIENT", default=None)
+"""Whose clock, ids and chance code uses that is not told: a simulation sets its own."""
+
+
+def ambient_system() -> System:
+    """Return the System of this context, a new one where nobody has set any."""
+    return AMBIENT.get() or System()
 
 
 _SHIFTS: Final = tuple(range(120, -1, -10))

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Final
 
 from psych_runtime._arguments import check_head, check_page
+from psych_runtime.errors import CorruptRow
 from psych_runtime.ports.store import Store
 from psych_runtime.views import Verification
 from psych_schema.common import Scope
+from psych_schema.store import RecordRow, RunRow
 from psych_schema.view import VerificationView
 
 __all__ = ["verify", "verify_pages"]
@@ -20,12 +22,15 @@ async def verify(
     """Say whether the Run's log is what was written, and its header what the log says.
 
     Reads every record: that none is missing, that each names the one before it, that contents
-    are those that were written (or erased), that the protocol could have produced them, and that
-    each column of the header is what they make it. Nothing is repaired.
+    are those that were written (or erased, which a record must say), that the protocol could have
+    produced them, that the Version and each document that they name are in the store as they
+    were, and that each column of the header is what the log makes it: all but `referenced`,
+    which other Runs decide. Nothing is repaired.
 
     That shows that a log fits together. Who can write to the database can make another one that
     does, too, or cut one off: what proves that yours is neither is a head hash that you kept
-    outside of it: that of a Receipt, a report, or an earlier verification.
+    outside of it: that of a Receipt, a report, or an earlier verification. A Run whose header is
+    gone is not found: that it was there, only a list of ids that you kept tells.
 
     Args:
         expected_head: the head hash that you kept. `proven` says whether the log up to the
@@ -51,18 +56,38 @@ async def verify_pages(
     """Do what `verify` says; `done` is told how many records each page had."""
     tenant = scope.tenant
     found = Verification(expected_head=expected_head)
-    header = await store.header(tenant, run_id)
+    header = await _header(store, tenant, run_id)
+    limit = _PAGE
     while True:
-        rows = await store.read(tenant, run_id, after=found.seq, limit=_PAGE)
+        try:
+            rows = await store.read(tenant, run_id, after=found.seq, limit=limit)
+        except CorruptRow as error:
+            if limit == 1:
+                found.skip(error)
+            limit = _PAGE if limit == 1 else max(1, limit // 2)  # as near as one can get
+            rows, more = [], True
+        else:
+            more = len(rows) == limit
         for row in rows:
             found.take(row)
+        for named in found.unasked():
+            get = store.version if named.kind == "version" else store.document
+            found.judge(named, await get(tenant, named.hash))
         if done is not None:
             done(len(rows))
         if found.given_up:
             break
-        if len(rows) == _PAGE:
+        if more:
             continue
-        header = await store.header(tenant, run_id)  # behind the rows, which may have grown
-        if header.head <= found.seq or not rows:
+        header = await _header(store, tenant, run_id)  # behind the rows, which may have grown
+        if isinstance(header, CorruptRow) or header.head <= found.seq or not rows:
             break
-    return found.view(header)
+    return found.view(run_id, header)
+
+
+async def _header(store: Store, tenant: str, run_id: str) -> RunRow | CorruptRow:
+    """Return the header, or why it cannot be read."""
+    try:
+        return await store.header(tenant, run_id)
+    except CorruptRow as error:
+        return error

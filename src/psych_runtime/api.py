@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from psych_runtime._arguments import check_page, check_scope_type, check_text
-from psych_runtime._system import System
+from psych_runtime._system import System, ambient_system
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import check_spec, read_spec
@@ -125,7 +125,7 @@ async def dispatch(
         InvalidArgument: another argument; nothing was written.
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
-    system = System() if system is None else system
+    system = ambient_system() if system is None else system
     check_scope_type(scope)
     check_scope(scope)
     check_text(continues, what="continues", problem="pass the id: run.run_id")
@@ -222,7 +222,7 @@ async def interrupt(
         IdempotencyConflict: the key belongs to another request.
         StoreUnavailable: it may or may not be in the log; repeat with the same key.
     """
-    system = System() if system is None else system
+    system = ambient_system() if system is None else system
     check_page(run_id, scope)
     check_actor(by)
     check_key(key, what="key")

@@ -173,17 +173,22 @@ class StoreReadOnly(StoreError):
 
 
 class CorruptRow(StoreError):
-    """A row beside the logs holds a value that no build writes: somebody else changed it."""
+    """A row beside the logs holds a value that no build writes: somebody else changed it.
+
+    `cursor` is where a list of Runs goes on behind the row; None when nobody can tell.
+    """
 
     code = "corrupt_row"
 
-    def __init__(self, *, table: str, key: str, problem: str) -> None:
+    def __init__(self, *, table: str, key: str, problem: str, cursor: str | None = None) -> None:
         self.table = table
         self.key = key
         self.problem = problem
+        self.cursor = cursor
+        hint = ": the log of a run says what its header must be" if table == "run" else ""
         super().__init__(
-            f"the row {key} of table {table} cannot be read ({problem}); set the column right: "
-            "the log of a run says what its header must be"
+            f"the row {key} of table {table} cannot be read ({problem}); "
+            f"set the column right{hint}"
         )
 
 

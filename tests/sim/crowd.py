@@ -169,8 +169,6 @@ async def crowd(world: Simulation) -> None:
     await asyncio.gather(*(task for _, task in readers))
     for problem in (*talker.problems, *tools.problems, *(p for c in clients for p in c.problems)):
         world.watch.fail(problem)
-    for error in world.errors:
-        world.watch.fail(f"logged: {error}")
     await _judge(world, scopes, clients, readers)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextvars import Context
 
-from psych_runtime._system import System
+from psych_runtime._system import System, ambient_system
 from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
@@ -47,7 +47,7 @@ class Runtime:
         self.store = store
         self.registry = ToolRegistry() if registry is None else registry
         self.policy: Policy = AskUnlessReadOnly() if policy is None else policy
-        self.system = System() if system is None else system
+        self.system = ambient_system() if system is None else system
         self._clients = clients
         self._context = context
 

@@ -16,6 +16,7 @@ __all__ = [
     "TENANT_WINDOW",
     "Position",
     "claim_key",
+    "cursor_behind",
     "decode_cursor",
     "encode_cursor",
     "excluded",
@@ -99,7 +100,17 @@ def seen(header: RunRow, now: datetime) -> Seen:
 
 def encode_cursor(last: RunRow) -> str:
     """Return the cursor behind `last`, the last header of a page."""
-    return f"{format_instant(last.created_at)}_{last.run_id}"
+    return _text(Position(last.created_at, last.run_id))
+
+
+def cursor_behind(place: Position) -> str | None:
+    """Return the cursor behind `place`, None when no cursor can say it."""
+    cursor = _text(place)
+    return cursor if _CURSOR.fullmatch(cursor) else None
+
+
+def _text(place: Position) -> str:
+    return f"{format_instant(place.created_at)}_{place.run_id}"
 
 
 def decode_cursor(cursor: str) -> Position:

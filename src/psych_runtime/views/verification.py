@@ -1,10 +1,10 @@
 """Whether a stored log is what was written, and its header what the log says (LOG-6, R-11).
 
 First the chain (seq, prev, digests), which holds for logs of any build; then what the fold says
-of the records; then the header. A verdict, never a repair.
+of the records, and the texts that they name; then the header. A verdict, never a repair.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -14,7 +14,9 @@ from psych_runtime.core.codec import Entry, Position, content_fits, decode, outl
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
 from psych_runtime.core.rebuild import Difference, Traces, compare, contradictions
-from psych_runtime.errors import ContentErased, CorruptLog, NewerRecord
+from psych_runtime.errors import ContentErased, CorruptLog, CorruptRow, NewerRecord
+from psych_runtime.views._contents import Contents
+from psych_runtime.views._named_texts import NamedText, named_texts, text_problem
 from psych_schema.record import RunAdmitted
 from psych_schema.store import RecordRow, RunRow
 from psych_schema.view import VerificationProblem, VerificationView
@@ -41,6 +43,7 @@ class _Link(NamedTuple):
     hash: str
     prev: str | None
     at: datetime | None
+    content_digest: str | None
 
 
 class Verification:
@@ -63,6 +66,10 @@ class Verification:
         self._folds = True
         self._sound = True  # everything so far is what was written
         self._newer = False
+        self._whole = True  # every row could be read
+        self._contents = Contents()
+        self._named: dict[NamedText, int] = {}
+        self._asked = 0
         self._problems: list[VerificationProblem] = []
 
     @property
@@ -88,11 +95,36 @@ class Verification:
             self._sound = False
             self._folds = self._folds and reason == "content_does_not_fit"
             self._add(reason, _WORDS[reason], seq=row.seq)
+        salted = self._contents.take(row, link.content_digest)
+        if salted is not None and not reason:
+            self._problems.append(salted)
+        if entry is not None:
+            for named in named_texts(entry.record):
+                self._named.setdefault(named, row.seq)
         if entry is not None and self._folds:
             self._fold(entry)
         self._head = Position(row.seq, link.hash, link.at)
         if link.hash == self._expected:
             self._expected_seq, self._proven = row.seq, self._sound
+
+    def skip(self, error: CorruptRow) -> None:
+        """Take note that the next row cannot be read, and is passed over."""
+        seq = self._head.seq + 1
+        self._add(error.code, str(error), seq=seq)
+        self._folds = self._sound = self._whole = False
+        self._head = Position(seq)
+
+    def unasked(self) -> Iterator[NamedText]:
+        """Yield each text that the rows so far name, once; `judge` is to be told each."""
+        while self._asked < len(self._named) and not self.given_up:
+            self._asked += 1
+            yield list(self._named)[self._asked - 1]
+
+    def judge(self, named: NamedText, text: str | None) -> None:
+        """Check what the store has under the hash of a text."""
+        problem = text_problem(named, self._named[named], text)
+        if problem is not None:
+            self._problems.append(problem)
 
     def _decoded(self, row: RecordRow) -> tuple[Entry | None, str]:
         """Return the record, and why it is not what was written; "" when nothing tells so.
@@ -133,12 +165,17 @@ class Verification:
     def _add(self, code: str, message: str, *, seq: int) -> None:
         self._problems.append(VerificationProblem(code=code, message=message, seq=seq))
 
-    def view(self, header: RunRow) -> VerificationView:
+    def view(self, run_id: str, header: RunRow | CorruptRow) -> VerificationView:
         """Return the verdict; `header` was read when the last row was the last one."""
+        unsaid = self._contents.unsaid()
+        if unsaid is not None and self._whole and not (self._newer or self.given_up):
+            self._problems.append(unsaid)
+        self._problems.sort(key=lambda one: one.seq or 0)
         problems = (*self._problems, *self._of_header(header))
         return VerificationView(
-            run_id=header.run_id,
+            run_id=run_id,
             records=self._records,
+            erased=self._contents.erased,
             head_hash=self._head.hash,
             consistent=not problems,
             expected_head=self._expected,
@@ -147,8 +184,10 @@ class Verification:
             problems=problems,
         )
 
-    def _of_header(self, header: RunRow) -> tuple[VerificationProblem, ...]:
+    def _of_header(self, header: RunRow | CorruptRow) -> tuple[VerificationProblem, ...]:
         """Return what is wrong with the header; what nobody can say any more is left out."""
+        if isinstance(header, CorruptRow):
+            return (VerificationProblem(code=header.code, message=str(header)),)
         if self.given_up:
             return ()
         if not self._folds:
@@ -163,9 +202,8 @@ class Verification:
     def _certain(self) -> dict[str, object]:
         """Return the columns that are known of a log which does not fold to its end."""
         head = {"head": self._head.seq, "head_hash": self._head.hash, "head_at": self._head.at}
-        if self._head.at is None:
-            del head["head_at"]
-        return self._traces.fixed() | head
+        known = {column: value for column, value in head.items() if value is not None}
+        return self._traces.fixed() | known
 
 
 def _differs(
@@ -183,12 +221,17 @@ def _differs(
 def _link(row: RecordRow, entry: Entry | None) -> _Link:
     """Return a row's link; without its record, what bodies say in every version of the schema."""
     if entry is not None:
-        return _Link(entry.hash, entry.record.prev, entry.record.at)
+        record = entry.record
+        return _Link(entry.hash, record.prev, record.at, record.content_digest)
     digest = sha256(row.body)
     try:
         at = outline(row).position.at
         body = from_json(row.body)
     except CorruptLog:
-        return _Link(digest, None, None)
-    prev = body.get("prev") if isinstance(body, dict) else None
-    return _Link(digest, prev if isinstance(prev, str) else None, at)
+        return _Link(digest, None, None, None)
+    named = body if isinstance(body, dict) else {}
+    prev, content = (
+        value if isinstance(value, str) else None
+        for value in (named.get("prev"), named.get("content_digest"))
+    )
+    return _Link(digest, prev, at, content)

@@ -1,11 +1,13 @@
 """Between SQLite's rows and the generated models: instants and flags are text and integers."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
 from psych_runtime.errors import CorruptRow
-from psych_schema.base import format_instant
+from psych_runtime.store._order import Position, cursor_behind
+from psych_schema.base import format_instant, parse_instant
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
 
@@ -79,11 +81,32 @@ def dump_open(opened: dict[str, int]) -> str:
 
 def header_of(row: HeaderTuple) -> RunRow:
     """Return a header; the order is that of the table's columns. Raises CorruptRow."""
+    return _made("run", row[1], row, _header_of, _cursor)
+
+
+def _made[R, T](
+    table: str,
+    key: str,
+    row: R,
+    make: Callable[[R], T],
+    cursor: Callable[[R], str | None] = lambda _: None,
+) -> T:
+    """Return what `make` makes of a row. Raises CorruptRow."""
     try:
-        return _header_of(row)
-    except (ValueError, TypeError) as error:
+        return make(row)
+    except (ValueError, TypeError, RecursionError) as error:
         problem = str(error).splitlines()[0]
-        raise CorruptRow(table="run", key=str(row[1]), problem=problem) from None
+        raise CorruptRow(
+            table=table, key=str(key), problem=problem, cursor=cursor(row)
+        ) from None
+
+
+def _cursor(row: HeaderTuple) -> str | None:
+    """Return the cursor behind a header that cannot be read, None when its place is not one."""
+    try:
+        return cursor_behind(Position(parse_instant(row[22]), row[1]))
+    except (ValueError, TypeError):
+        return None
 
 
 def _header_of(row: HeaderTuple) -> RunRow:
@@ -153,7 +176,11 @@ def header_values(header: RunRow) -> dict[str, Value]:
 
 
 def record_of(row: RecordTuple) -> RecordRow:
-    """Return a record's row."""
+    """Return a record's row. Raises CorruptRow."""
+    return _made("record", f"{row[0]} {row[1]}", row, _record_of)
+
+
+def _record_of(row: RecordTuple) -> RecordRow:
     run_id, seq, tenant, kind, body, content, salt = row
     return RecordRow(
         run_id=run_id, seq=seq, tenant=tenant, type=kind, body=body, content=content, salt=salt
@@ -161,13 +188,21 @@ def record_of(row: RecordTuple) -> RecordRow:
 
 
 def key_of(row: KeyTuple) -> KeyRow:
-    """Return a key's row."""
+    """Return a key's row. Raises CorruptRow."""
+    return _made("key", row[2], row, _key_of)
+
+
+def _key_of(row: KeyTuple) -> KeyRow:
     tenant, run_id, key, digest, receipt = row
     return KeyRow(tenant=tenant, run_id=run_id, key=key, digest=digest, receipt=receipt)
 
 
 def worker_of(row: WorkerTuple) -> WorkerRow:
-    """Return a worker's row."""
+    """Return a worker's row. Raises CorruptRow."""
+    return _made("worker", row[0], row, _worker_of)
+
+
+def _worker_of(row: WorkerTuple) -> WorkerRow:
     worker, lease_until, lease_seconds, beat, since, dead, build, tools = row
     names: list[str] = json.loads(tools)
     return WorkerRow(

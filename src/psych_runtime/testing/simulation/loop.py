@@ -11,11 +11,11 @@ import heapq
 import itertools
 import sys
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, ContextVar
+from functools import partial
 from random import Random
-from typing import Final, override
+from typing import Final, NoReturn, override
 
 __all__ = ["PROCESS", "Deadlock", "SimulatedLoop", "StepLimit"]
 
@@ -24,6 +24,29 @@ PROCESS: Final[ContextVar[str]] = ContextVar("PROCESS", default="")
 
 _EARLY_TIMER: Final = 0.02  # how often a timer wins against ready work, as on a slow machine
 _EPSILON_SECONDS: Final = 1e-9
+
+_NOT_SIMULATED: Final = {
+    "run_in_executor": "threads",
+    **dict.fromkeys(("subprocess_exec", "subprocess_shell"), "processes"),
+    **dict.fromkeys(
+        (
+            "add_reader",
+            "add_writer",
+            "create_connection",
+            "create_datagram_endpoint",
+            "create_server",
+            "create_unix_connection",
+            "create_unix_server",
+            "getaddrinfo",
+            "sock_accept",
+            "sock_connect",
+            "sock_recv",
+            "sock_sendall",
+        ),
+        "sockets",
+    ),
+}
+"""Methods of a loop that reach out of the simulation, and what for."""
 
 type _Timer = tuple[float, int, asyncio.TimerHandle]
 
@@ -47,6 +70,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def __init__(self, random: Random, *, max_steps: int) -> None:
         self._runs = False  # asked by what comes next
         super().__init__()
+        self.refused: list[str] = []  # what callbacks asked for that is not simulated
+        for name, what in _NOT_SIMULATED.items():
+            setattr(self, name, partial(self._refuse, what))
         self.steps = 0
         self.fingerprint = 0  # of the schedule: two runs of one seed have the same
         self._random = random.random
@@ -86,6 +112,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if not self.is_paused(process):
             self._paused.pop(process, None)
             self._queue += self._waiting.pop(process, [])
+
+    def _refuse(self, what: str, *_: object, **__: object) -> NoReturn:
+        """Refuse what is not under the simulation's control, and remember it."""
+        process = PROCESS.get() or "the scenario"
+        self.refused.append(f"{process} uses {what}")
+        raise RuntimeError(f"there are no {what} in a simulation: use async functions that sleep")
 
     # what a loop is
 
@@ -135,13 +167,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     @override
-    def run_in_executor[*Ts, T](
-        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
-    ) -> asyncio.Future[T]:
-        """Refuse: what runs in a thread is not under the simulation's control."""
-        raise RuntimeError("there are no threads in a simulation: use async functions")
-
-    @override
     def is_running(self) -> bool:
         """Tell whether somebody runs this loop."""
         return self._runs
@@ -181,7 +206,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         queue = self._queue
         if not queue:
             if not timers:
-                raise Deadlock(f"nothing to run at {self._now:.1f} s")
+                raise Deadlock(
+                    f"nothing to run at {self._now:.1f} s: somebody awaits what nobody will set"
+                )
             return
         index = int(self._random() * len(queue))
         handle = queue[index]

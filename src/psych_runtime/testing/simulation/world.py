@@ -7,46 +7,43 @@ see `simulate`.
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from random import Random
 from typing import Final
 
-from psych_runtime._system import System
+from psych_runtime._system import AMBIENT, System
+from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.signals import Lost
-from psych_runtime.store.faults import FAULT_KINDS, FaultKind, Faults, FaultyStore
+from psych_runtime.store.faults import FaultKind, Faults, FaultyStore
 from psych_runtime.testing.simulation.loop import PROCESS, SimulatedLoop
 from psych_runtime.testing.simulation.process import Process, SimulatedWorker
 from psych_runtime.testing.simulation.system import SeededSystem
 from psych_runtime.testing.simulation.watch import Violation, Watch, WatchedStore
+from psych_runtime.testing.simulation.weather import Weather
 from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.common import Scope
 
 __all__ = ["Simulation"]
 
-_CHANCES: Final = (0.0, 0.005, 0.02, 0.06)  # of a fault, for each kind drawn anew per seed
-_RARER: Final[Mapping[FaultKind, float]] = {
-    "crash_after": 0.25,
-    "crash_before": 0.25,
-    "hung": 0.33,
-    "paused": 0.33,
-    "torn": 8.0,  # of the few commits that carry several units
-}
-_LATENCIES_SECONDS: Final = (0.002, 0.02, 0.15, 0.4)
 _SKEW_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 1.0
 _REPLACE_CHANCE: Final = 0.5  # each time, of one that has ended
 _DRAIN_CHANCE: Final = 0.02  # each time, of one worker that is told to stop
 _PATIENCE_SECONDS: Final = 2000.0  # that Runs have to end in, once nothing goes wrong any more
 
+type Model = ModelClient | Mapping[str, ModelClient]
+
 
 class Simulation:
     """A world of one seed.
 
-    `store` is a handle that never fails, for the scenario itself; `random` is its chance.
+    `store` is a handle that never fails, for the scenario itself; `random` is its chance. Code
+    of the library that is called in a scenario takes clock and ids from the world, too.
     """
 
     def __init__(
@@ -54,46 +51,39 @@ class Simulation:
         loop: SimulatedLoop,
         seed: int,
         *,
-        faults: Iterable[FaultKind] = tuple(FAULT_KINDS),
-        drains: bool = True,
-        storm_seconds: float = 40.0,
+        faults: frozenset[FaultKind],
+        drains: bool,
+        storm_seconds: float,
     ) -> None:
         self.seed = seed
         self.random = Random(f"{seed}:world")
         self.watch = Watch(self)
         self.errors: list[str] = []  # what the library logged as an error
         self.processes: list[Process] = []
+        self.lived_seconds = 0.0
+        self.fingerprint = 0
+        self.ended = False  # `finished` has returned
         self._loop = loop
         self._numbers = itertools.count(1)
-        self._kinds = frozenset(faults)
         self._drains = drains
         self._storm_seconds = storm_seconds
         self._lease_seconds = self.random.choice((2.5, 6.0))
-        self.store: Store = WatchedStore(self.system(), self.watch)
-        self.faults = self._draw_faults()
-        self._stand_ins: dict[Process, Callable[[], None]] = {}  # by whom each is replaced
-        self._outage = self._draw_outage()
-        self._workers = 0
-        self.lived_seconds = 0.0
-        self.fingerprint = 0
-
-    def _draw_faults(self) -> Faults:
-        chances: dict[FaultKind, float] = {
-            kind: self.random.choice(_CHANCES) * _RARER.get(kind, 1.0)
-            for kind in sorted(self._kinds - {"away", "stalled"})
-        }
-        return Faults(
-            self.system(), chances, latency_seconds=self.random.choice(_LATENCIES_SECONDS)
+        self._clock = self.system()
+        self.store: Store = WatchedStore(self._clock, self.watch)
+        self._weather = Weather(
+            faults, self.random, self.system(), lease_seconds=self._lease_seconds
         )
+        self._stand_ins: dict[Process, Callable[[], None]] = {}  # by whom each is replaced
+        self._workers = 0
 
-    def _draw_outage(self) -> tuple[float, float, bool] | None:
-        """Draw when the store goes away, for how long, and whether it stalls."""
-        kinds = sorted(self._kinds & {"away", "stalled"})
-        if not kinds or self.random.random() < 0.4:
-            return None
-        begins = self.random.uniform(2.0, self._storm_seconds)
-        lasts = self.random.uniform(1.0, 5.0 * self._lease_seconds)
-        return begins, lasts, self.random.choice(kinds) == "stalled"
+    @property
+    def faults(self) -> Faults:
+        """What befalls the store's calls, and how often it has."""
+        return self._weather.faults
+
+    def now(self) -> datetime:
+        """Return the store's clock; `asyncio` knows the seconds since the world began."""
+        return self._clock.now()
 
     def system(self, *, skew_seconds: float = 0.0) -> System:
         """Return clock, ids and chance of another process of this world."""
@@ -109,8 +99,8 @@ class Simulation:
     def start(
         self,
         *,
-        model: ModelClient | Mapping[str, ModelClient],
-        tools: Iterable[object] = (),
+        model: Model | Callable[[], Model],
+        tools: Iterable[object] | Callable[[], Iterable[object]] = (),
         registry: ToolRegistry | None = None,
         policy: Policy | None = None,
         context: Callable[[Scope | None], None] | None = None,
@@ -124,27 +114,51 @@ class Simulation:
 
         The arguments are those of Runtime and Worker. Clocks are up to 30 s apart. Tools and the
         model client run in virtual time: they may sleep, and must do no IO of their own.
+
+        Args:
+            model, tools: what all processes share; or functions that are called once for each
+                process, so that what one keeps in memory dies with it.
+            registry: tools that are registered already; not with a function as `tools`.
         """
-        registry = ToolRegistry() if registry is None else registry
-        registry.register_all(tools)
+        for what, value in (
+            ("workers", workers),
+            ("concurrency", concurrency),
+            ("max_attempts", max_attempts),
+        ):
+            if value < 1:
+                raise InvalidArgument(what=what, problem=f"at least 1, not {value}")
+        if callable(tools) and registry is not None:
+            problem = "each process makes its own: pass tools=function, or registry="
+            raise InvalidArgument(what="registry", problem=problem)
+        shared = ToolRegistry() if registry is None else registry
+        if not callable(tools):
+            shared.register_all(tools)
+
+        def own() -> ToolRegistry:
+            if not callable(tools):
+                return shared
+            made = ToolRegistry()
+            made.register_all(tools())
+            return made
 
         def stand_in() -> None:
             process = Process(self._loop, f"p{self._workers}")
             self._workers += 1
+            system = self.system(skew_seconds=self.random.uniform(-_SKEW_SECONDS, _SKEW_SECONDS))
 
             def place(scope: Scope | None) -> None:
                 PROCESS.set(process.name)
+                AMBIENT.set(system)
                 if context is not None:
                     context(scope)
 
-            skew = self.random.uniform(-_SKEW_SECONDS, _SKEW_SECONDS)
             runtime = Runtime(
                 store=FaultyStore(self.store.twin(), self.faults, process),
-                model=model,
-                registry=registry,
+                model=model() if callable(model) else model,
+                registry=own(),
                 policy=policy,
                 context=place,
-                system=self.system(skew_seconds=skew),
+                system=system,
             )
             process.worker = SimulatedWorker(
                 runtime,
@@ -196,33 +210,46 @@ class Simulation:
     # the storm
 
     async def finished(self) -> None:
-        """Return once the storm is over and every Run has settled. Raises Violation."""
+        """Return once every Run has settled; the storm ends then, or when its time is over.
+
+        Raises Violation: an invariant does not hold, a Run does not end, or there is none.
+        """
         while True:
             await asyncio.sleep(_WATCH_SECONDS)
-            if self.watch.verdict is not None:
-                raise self.watch.verdict
-            self._weather()
-            self._replace()
+            self.judge()
+            self._pass_time()
             unsettled = [one for one in self.watch.headers.values() if one.state != "settled"]
+            if not self.watch.headers:
+                self.watch.fail("no run was dispatched: there is nothing to simulate")
             if not unsettled:
+                self.ended = True
                 return
             if self._loop.time() > self._storm_seconds + _PATIENCE_SECONDS:
-                self.watch.fail(f"not every run ends: {unsettled[0]!r}")
+                one = unsettled[0]
+                self.watch.fail(
+                    f"not every run ends: {one.run_id} is {one.state} at seq {one.head}, in epoch "
+                    f"{one.epoch}, held by {one.worker or 'nobody'}; is a worker started, with "
+                    "the tools that its Version needs, and everything answered that it waits for?"
+                )
 
-    def _weather(self) -> None:
+    def judge(self) -> None:
+        """Raise what has been seen to go wrong so far."""
+        if self.watch.verdict is not None:
+            raise self.watch.verdict
+        if self._loop.refused:
+            self.watch.fail(f"{self._loop.refused[0]}, which cannot be simulated")
+        if self.errors:
+            self.watch.fail(f"the library logged an error: {self.errors[0]}")
+
+    def _pass_time(self) -> None:
         now = self._loop.time()
+        self._weather.turn(now)
         if now > self._storm_seconds:
             self.faults.quiet = True
-        elif self._outage is not None and now > self._outage[0]:
-            _, lasts, stalls = self._outage
-            self._outage = None
-            self.faults.go_away(lasts, stalls=stalls)
         elif self._drains and self.processes and self.random.random() < _DRAIN_CHANCE:
             worker = self.random.choice(self.processes).worker
             if worker is not None:
                 worker.stop()
-
-    def _replace(self) -> None:
         for process in [one for one in self.processes if one.ended]:
             if self.random.random() < _REPLACE_CHANCE:
                 self.watch.counts["processes replaced"] += 1
