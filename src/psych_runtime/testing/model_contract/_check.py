@@ -71,7 +71,10 @@ class Check:
             if not limit.expired():
                 raise AssertionError(f"{self.name}: {error!r} came out of the client") from error
         if limit.expired():
-            raise AssertionError(f"{self.name}: the client hangs, {patience_seconds:g} s are over")
+            raise AssertionError(
+                f"{self.name}: not done after {patience_seconds:g} s: the client hangs, or this "
+                "machine needs a greater patience_seconds"
+            )
 
     def __str__(self) -> str:
         """Return the name, for reports."""
