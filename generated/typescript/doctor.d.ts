@@ -41,7 +41,7 @@ export interface RebuiltLine {
   records: Count;
   /** Each column that is not what its log makes of it. */
   altered: Array<AlteredColumn>;
-  /** Runs whose log is not what was written, or not one that this build can read. */
+  /** Runs whose log, or a text that it names, is not what was written, or that this build cannot read. */
   unsound: Array<string>;
 }
 

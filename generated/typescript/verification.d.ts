@@ -6,6 +6,8 @@ export interface VerificationView {
   run_id: string;
   /** How many were checked. */
   records: Count;
+  /** Of how many the content is gone. Default: 0. */
+  erased?: Count;
   /** Of the last record; null when there is none. Keep it to prove later that nothing before it was changed. Default: null. */
   head_hash?: Sha256 | null;
   /** Everything could be checked, and fits: there are no problems. A log that was cut off together with its header fits, too: only an expected head tells. */
@@ -34,7 +36,7 @@ export type Sha256 = string;
 
 /** Something in a log or a header that nobody has written so. */
 export interface VerificationProblem {
-  /** The reason of the CorruptLog; newer_record for what a newer build wrote; header_differs; marked_corrupt. */
+  /** The reason of the CorruptLog; newer_record for what a newer build wrote; header_differs; marked_corrupt; corrupt_row for a row that no build writes; listing_ended when Runs behind this one in the list could not be found; version_missing, version_differs, document_missing and document_differs for a text that the record names by its hash; salt_without_content, content_without_salt and erased_without_record. */
   code: Code;
   /** In words for people. */
   message: string;

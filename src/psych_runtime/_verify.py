@@ -7,6 +7,7 @@ from psych_runtime._arguments import check_head, check_page
 from psych_runtime.errors import CorruptRow
 from psych_runtime.ports.store import Store
 from psych_runtime.views import Verification
+from psych_runtime.views._named_texts import NamedText
 from psych_schema.common import Scope
 from psych_schema.store import RecordRow, RunRow
 from psych_schema.view import VerificationView
@@ -57,22 +58,12 @@ async def verify_pages(
     tenant = scope.tenant
     found = Verification(expected_head=expected_head)
     header = await _header(store, tenant, run_id)
-    limit = _PAGE
     while True:
-        try:
-            rows = await store.read(tenant, run_id, after=found.seq, limit=limit)
-        except CorruptRow as error:
-            if limit == 1:
-                found.skip(error)
-            limit = _PAGE if limit == 1 else max(1, limit // 2)  # as near as one can get
-            rows, more = [], True
-        else:
-            more = len(rows) == limit
+        rows, more = await _page(store, tenant, run_id, found)
         for row in rows:
             found.take(row)
         for named in found.unasked():
-            get = store.version if named.kind == "version" else store.document
-            found.judge(named, await get(tenant, named.hash))
+            found.judge(named, await _text(store, tenant, named))
         if done is not None:
             done(len(rows))
         if found.given_up:
@@ -83,6 +74,32 @@ async def verify_pages(
         if isinstance(header, CorruptRow) or header.head <= found.seq or not rows:
             break
     return found.view(run_id, header)
+
+
+async def _page(
+    store: Store, tenant: str, run_id: str, found: Verification
+) -> tuple[list[RecordRow], bool]:
+    """Return the next rows, and whether there may be more; what cannot be read is passed over."""
+    limit = _PAGE
+    while not found.given_up:
+        try:
+            rows = await store.read(tenant, run_id, after=found.seq, limit=limit)
+        except CorruptRow as error:
+            if limit == 1:
+                found.skip(error)
+            limit = max(1, limit // 2)  # up to the row in front of it
+        else:
+            return rows, limit < _PAGE or len(rows) == limit
+    return [], False
+
+
+async def _text(store: Store, tenant: str, named: NamedText) -> str | None:
+    """Return a text; "" for one that cannot be read, which has no such hash either."""
+    get = store.version if named.kind == "version" else store.document
+    try:
+        return await get(tenant, named.hash)
+    except CorruptRow:
+        return ""
 
 
 async def _header(store: Store, tenant: str, run_id: str) -> RunRow | CorruptRow:

@@ -187,8 +187,7 @@ class CorruptRow(StoreError):
         self.cursor = cursor
         hint = ": the log of a run says what its header must be" if table == "run" else ""
         super().__init__(
-            f"the row {key} of table {table} cannot be read ({problem}); "
-            f"set the column right{hint}"
+            f"the row {key} of table {table} cannot be read ({problem}); set the column right{hint}"
         )
 
 

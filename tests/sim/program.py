@@ -20,6 +20,7 @@ from tests.sim.people import install
 __all__ = ["Batch", "live", "main"]
 
 _BATCH = 50
+_STORM_SECONDS = 20.0
 _ENOUGH = 500  # seeds in which each kind of fault must have struck
 _SHOWN = 10
 _CHECKED = ("records", "commits", "states compared", "effects", "deaths")
@@ -85,7 +86,7 @@ def live(seeds: Sequence[int], *, stop: bool = False) -> Batch:
     found = Batch()
     for seed in seeds:
         try:
-            world = live_through(crowd, seed)
+            world = live_through(crowd, seed, storm_seconds=_STORM_SECONDS)
         except SimulationFailed as failed:
             failure = (seed, f"{type(failed.cause).__name__}: {failed.cause}")
             found = found.plus(Batch(1, failures=(failure,)))

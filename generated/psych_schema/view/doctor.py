@@ -50,7 +50,7 @@ class RebuiltLine(Open):
     altered: tuple[AlteredColumn, ...]
     "Each column that is not what its log makes of it."
     unsound: tuple[str, ...]
-    "Runs whose log is not what was written, or not one that this build can read."
+    "Runs whose log, or a text that it names, is not what was written, or that this build cannot read."
 
 
 class DoctorView(Open):

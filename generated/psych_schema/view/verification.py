@@ -10,7 +10,7 @@ class VerificationProblem(Open):
     """Something in a log or a header that nobody has written so."""
 
     code: Code
-    "The reason of the CorruptLog; newer_record for what a newer build wrote; header_differs; marked_corrupt."
+    "The reason of the CorruptLog; newer_record for what a newer build wrote; header_differs; marked_corrupt; corrupt_row for a row that no build writes; listing_ended when Runs behind this one in the list could not be found; version_missing, version_differs, document_missing and document_differs for a text that the record names by its hash; salt_without_content, content_without_salt and erased_without_record."
     message: str
     "In words for people."
     seq: Ordinal | None = None
@@ -30,6 +30,8 @@ class VerificationView(Open):
     "As the store names it."
     records: Count
     "How many were checked."
+    erased: Count = 0
+    "Of how many the content is gone."
     head_hash: Sha256 | None = None
     "Of the last record; null when there is none. Keep it to prove later that nothing before it was changed."
     consistent: bool

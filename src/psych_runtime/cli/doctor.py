@@ -1,18 +1,25 @@
 """`psych doctor`: what keeps Runs of a store from going on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from psych_runtime._reads import list_runs, status
+from psych_runtime._reads import status
 from psych_runtime._system import System
+from psych_runtime.cli._listing import ENDED, Broken, each_header
 from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of, shown, sqlite_path
 from psych_runtime.cli._text import ago, clean, columns
-from psych_runtime.cli._verifying import count, problem_text, rebuilt_line, verify_each
+from psych_runtime.cli._verifying import (
+    count,
+    problem_lines,
+    problem_text,
+    rebuilt_line,
+    verify_each,
+)
 from psych_runtime.cli.output import AsJson, console, print_view, well_formed
-from psych_runtime.errors import PsychError, UnsupportedStore
+from psych_runtime.errors import CorruptRow, PsychError, UnsupportedStore
 from psych_runtime.ports.store import Store
 from psych_schema.common import Scope
 from psych_schema.store import WorkerRow
@@ -27,18 +34,18 @@ from psych_schema.view import (
 __all__ = ["doctor"]
 
 _STATES: Final = ("ready", "running", "suspended", "settled", "corrupt")
-_PAGE: Final = 500
 _LOOKED_AT: Final = 50
 """Of so many unsettled Runs the status is read; the log of each is."""
 
 
 class _Found(NamedTuple):
-    """What the store said."""
+    """What the store said; `workers` is None when they could not be read."""
 
-    workers: Sequence[WorkerRow]
+    workers: Sequence[WorkerRow] | None
     states: Mapping[str, int]
     unsettled: Sequence[StatusView]
     verified: Sequence[VerificationView] | None
+    broken: Sequence[Broken]  # rows that cannot be read
 
 
 def doctor(
@@ -53,9 +60,12 @@ def doctor(
 
     With --rebuild the header of every Run is recomputed from its log, and each column that is
     not what the log makes it is named, as is each log that is not what was written. It finds and
-    changes nothing: a log is never repaired. Where a header is wrong, the log is right.
+    changes nothing: a log is never repaired. Where a header is wrong, the log is right; of the
+    column `referenced` it says nothing, since other Runs decide it. A Run that is gone with its
+    header is not missed: that takes a list of ids that you kept.
 
-    Exit code 1 when a problem was found. Of the Runs, a tenant's are looked at. With --json the
+    Exit code 1 when a problem was found; with --rebuild, 2 when the store could not be opened or
+    read, so that nothing was compared. Of the Runs, a tenant's are looked at. With --json the
     document of the published schema `doctor.json`.
     """
     scope = scope_of(tenant)
@@ -64,13 +74,13 @@ def doctor(
     try:
         found = look(store, lambda opened: _examine(opened, scope, rebuild, bar=not as_json))
         facts = _sqlite_facts(store)
-        problems = [*_of_file(facts), *_of_runs(found, now)]
+        problems = [*_of_file(facts), *_of_runs(found, now, each=as_json)]
     except PsychError as error:
         facts, problems = {}, [str(error)]
     view = DoctorView(
         store=well_formed(shown(store)),
         facts=facts,
-        workers=tuple(_line(one, now) for one in found.workers) if found else (),
+        workers=tuple(_line(one, now) for one in found.workers or ()) if found else (),
         runs=RunCounts.model_validate(found.states) if found else None,
         rebuilt=rebuilt_line(found.verified) if found and found.verified is not None else None,
         problems=tuple(map(well_formed, problems)),
@@ -80,26 +90,33 @@ def doctor(
     else:
         _print(view, now)
     if problems:
-        raise typer.Exit(1)
+        raise typer.Exit(2 if rebuild and found is None else 1)
 
 
 async def _examine(store: Store, scope: Scope, rebuild: bool, *, bar: bool) -> _Found:
-    workers = await store.workers()
+    broken: list[Broken] = []
+    try:
+        workers = await store.workers()
+    except CorruptRow as error:
+        broken.append(Broken(error))
+        workers = None
     states = dict.fromkeys(_STATES, 0)
     looked: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await list_runs(store, scope=scope, cursor=cursor, limit=_PAGE)
-        for header in page.headers:
-            states[header.state] += 1
-            if header.state != "settled" and len(looked) < _LOOKED_AT:
-                looked.append(header.run_id)
-        cursor = page.cursor
-        if cursor is None:
-            break
-    unsettled = [await status(store, one, scope=scope) for one in looked]
+    async for header in each_header(store, scope):
+        if isinstance(header, Broken):
+            broken.append(header)
+            continue
+        states[header.state] += 1
+        if header.state != "settled" and len(looked) < _LOOKED_AT:
+            looked.append(header.run_id)
+    unsettled: list[StatusView] = []
+    for run_id in looked:
+        try:
+            unsettled.append(await status(store, run_id, scope=scope))
+        except CorruptRow as error:
+            broken.append(Broken(error))
     verified = await verify_each(store, scope, bar=bar) if rebuild else None
-    return _Found(workers, states, unsettled, verified)
+    return _Found(workers, states, unsettled, verified, broken)
 
 
 def _sqlite_facts(url: str) -> dict[str, str]:
@@ -129,19 +146,34 @@ def _alive(worker: WorkerRow, now: datetime) -> bool:
     return not worker.dead and worker.lease_until >= now
 
 
-def _of_runs(found: _Found, now: datetime) -> Iterator[str]:
+def _of_runs(found: _Found, now: datetime, *, each: bool) -> Iterator[str]:
+    """Yield what is wrong; `each` gives the same problem of many records one by one."""
     waiting = found.states["ready"] + found.states["running"]
-    if waiting and not any(_alive(one, now) for one in found.workers):
+    if waiting and found.workers is not None and not any(_alive(w, now) for w in found.workers):
         yield f"{_runs(waiting)} a worker and none is alive: start one"
     unsound = [one for one in found.verified or () if not one.consistent]
     told = {one.run_id for one in unsound}
+    yield from _of_rows(found.broken, told)
     for one in found.unsettled:
         blocked = one.blocked_on
         if blocked is not None and not (blocked.code == "corrupt_log" and one.run_id in told):
             yield f"{one.run_id} is {one.lifecycle}: {blocked.message}"
     for view in unsound:
-        for problem in view.problems:
-            yield f"{view.run_id}: {problem_text(problem)}"
+        lines = map(problem_text, view.problems) if each else problem_lines(view.problems)
+        for line in lines:
+            yield f"{view.run_id}: {line}"
+
+
+def _of_rows(broken: Sequence[Broken], told: Set[str]) -> Iterator[str]:
+    """Yield each row that cannot be read, once; those of Runs in `told` are told elsewhere."""
+    rows = {str(one.error): one for one in reversed(broken)}
+    for text, one in reversed(rows.items()):
+        key = one.error.key.partition(" ")[0]  # of a record: run_id and seq
+        if one.error.table in ("run", "record") and key in told:
+            continue
+        yield text
+        if one.error.table == "run" and one.ended:
+            yield f"{key}: {ENDED}"
 
 
 def _runs(count: int) -> str:

@@ -9,9 +9,10 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from psych_runtime.errors import PsychError
     from psych_schema.base import Open
 
-__all__ = ["AsJson", "console", "fail", "print_view", "well_formed"]
+__all__ = ["AsJson", "console", "fail", "print_view", "say_error", "well_formed"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -36,6 +37,11 @@ def print_view(view: "Open", *, indent: int | None = 2) -> None:
 def well_formed(text: str) -> str:
     r"""Return `text` with what is not Unicode (a byte in a file's name) written as `\udcff`."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def say_error(error: "PsychError") -> None:
+    """Say on standard error what went wrong, with the code of it."""
+    print(f"error: {error}\ncode: {error.code}", file=sys.stderr)
 
 
 def fail(message: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """`psych verify`: whether logs are what was written, and headers what the logs say (LOG-6)."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,9 +10,15 @@ from psych_runtime._verify import verify_pages
 from psych_runtime.cli._progress import progress
 from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._text import clean
-from psych_runtime.cli._verifying import count, problem_text, verify_each
+from psych_runtime.cli._verifying import (
+    checking,
+    count,
+    erased_words,
+    problem_lines,
+    verify_each,
+)
 from psych_runtime.cli.output import AsJson, console, print_view, well_formed
-from psych_runtime.errors import InvalidArgument
+from psych_runtime.errors import CorruptRow, InvalidArgument
 from psych_runtime.ports.store import Store
 from psych_schema.common import Scope
 from psych_schema.view import VerificationView
@@ -58,10 +65,16 @@ def verify(
 
     With --head also: is the log, up to the record with this hash, what it was when you were told
     the hash? Receipts, reports and this command tell it; keep it elsewhere. Without it a log that
-    was cut off, or written anew by somebody with access to the database, is found consistent.
+    was cut off, or written anew by somebody with access to the database, is found consistent,
+    and a Run that is gone with its header is not missed: keep the ids of yours, too.
 
-    Exit code 1 when something does not fit, or is not proven; nothing is repaired. With --json
-    each Run is a document of the published schema `verification.json`, on a line of its own.
+    Every column of a header is compared but `referenced`, which other Runs decide. The Version
+    and the documents that a log names must be in the store, and be what they were.
+
+    Exit code 1 when something does not fit, or is not proven; nothing is repaired. Exit code 2
+    when it could not be checked: wrong usage, no such Run, a store that cannot be opened or read.
+    With --json each Run is a document of the published schema `verification.json`, on a line of
+    its own.
     """
     scope = scope_of(tenant)
     if run_id is None:
@@ -69,7 +82,8 @@ def verify(
             raise typer.BadParameter("is the hash of one Run: name the Run", param_hint="--head")
         sound = _all(store, scope, as_json)
     else:
-        view = look(store, lambda opened: _one(opened, run_id, scope, head, bar=not as_json))
+        with checking():
+            view = look(store, lambda opened: _one(opened, run_id, scope, head, bar=not as_json))
         sound = view.consistent and view.proven is not False
         if as_json:
             print_view(view, indent=None)
@@ -82,7 +96,10 @@ def verify(
 async def _one(
     store: Store, run_id: str, scope: Scope, head: str | None, *, bar: bool
 ) -> VerificationView:
-    records = (await store.header(scope.tenant, run_id)).head
+    try:
+        records = (await store.header(scope.tenant, run_id)).head
+    except CorruptRow:  # which the verdict says
+        records = 0
     with progress("records", records, shown=bar) as done:
         return await verify_pages(store, run_id, scope=scope, expected_head=head, done=done)
 
@@ -90,20 +107,29 @@ async def _one(
 def _all(url: str, scope: Scope, as_json: bool) -> bool:
     """Verify every Run and print; tell whether all are consistent."""
     tell = _print_line if as_json else None
-    views = look(url, lambda store: verify_each(store, scope, bar=not as_json, tell=tell))
-    wrong = [view for view in views if not view.consistent]
+    with checking():
+        views = look(url, lambda store: verify_each(store, scope, bar=not as_json, tell=tell))
     if not as_json:
-        out = console()
-        for view in wrong:
-            out.print(clean(view.run_id))
-            _print_problems(out, view)
-        records = sum(view.records for view in views)
-        counts = f"{count(len(views), 'run')}, {count(records, 'record')}"
-        if wrong:
-            out.print(f"{counts}: {len(wrong)} not consistent", style="bold red")
-        else:
-            out.print(f"{counts}: consistent", style="green")
-    return not wrong
+        _print_all(views, scope)
+    return all(view.consistent for view in views)
+
+
+def _print_all(views: Sequence[VerificationView], scope: Scope) -> None:
+    out = console()
+    if not views:
+        out.print(f"no runs of tenant {scope.tenant!r} in this store")
+        return
+    wrong = [view for view in views if not view.consistent]
+    for view in wrong:
+        out.print(clean(view.run_id))
+        _print_problems(out, view)
+    records = sum(view.records for view in views)
+    erased = erased_words(sum(view.erased for view in views))
+    counts = f"{count(len(views), 'run')}, {count(records, 'record')}"
+    if wrong:
+        out.print(f"{counts}: {len(wrong)} not consistent{erased}", style="bold red")
+    else:
+        out.print(f"{counts}: consistent{erased}", style="green")
 
 
 def _print_line(view: VerificationView) -> None:
@@ -118,12 +144,13 @@ def _print_one(view: VerificationView) -> None:
     if view.proven is not None:
         out.print(f"proven   {_proof(view)}", style="green" if view.proven else "red")
     _print_problems(out, view)
+    erased = erased_words(view.erased)
     if not view.consistent:
-        out.print("not consistent", style="bold red")
+        out.print(f"not consistent{erased}", style="bold red")
     elif view.proven is False:
-        out.print("consistent, but not what it was", style="bold red")
+        out.print(f"consistent, but not what it was{erased}", style="bold red")
     else:
-        out.print("consistent", style="green")
+        out.print(f"consistent{erased}", style="green")
 
 
 def _proof(view: VerificationView) -> str:
@@ -135,5 +162,5 @@ def _proof(view: VerificationView) -> str:
 
 
 def _print_problems(out: "Console", view: VerificationView) -> None:
-    for problem in view.problems:
-        out.print(f"problem  {clean(problem_text(problem))}", style="red")
+    for line in problem_lines(view.problems):
+        out.print(f"problem  {clean(line)}", style="red")

@@ -94,7 +94,7 @@ def _read() -> Callable[[str], Record]:
 
 def sha256(text: str) -> str:
     """Return the lower-case hexadecimal SHA-256 of `text` in UTF-8."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _digest(salt: str | None, content: str) -> str:
@@ -211,7 +211,8 @@ def record_text(row: RecordRow) -> str:
     name = _CONTENT.get(row.type)
     if row.content is None or name is None:
         return row.body
-    return f'{row.body[:-1]},"{name}":{row.content}}}'
+    body = row.body.removesuffix("}")  # a body that was cut must not become whole by that
+    return f'{body},"{name}":{row.content}}}' if body != row.body else row.body
 
 
 def decode(row: RecordRow) -> Entry:
@@ -264,7 +265,7 @@ def outline_commit(row: RecordRow) -> str:
     """Return the id of the unit that wrote a record; "" when the body names none."""
     try:
         body = from_json(row.body)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
         return ""
     commit = body.get("commit") if isinstance(body, dict) else None
     return commit if isinstance(commit, str) else ""
@@ -295,7 +296,7 @@ def content_fits(row: RecordRow) -> bool:
         return True
     try:
         body = from_json(row.body)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
         return False
     named = body.get("content_digest") if isinstance(body, dict) else None
     return bool(named == _digest(row.salt, row.content))

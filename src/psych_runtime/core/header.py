@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from psych_runtime.core.fold import Changes, Object, RunState, brought
-from psych_runtime.ports.store import REMAINING, After, HeaderChange
+from psych_runtime.ports.store import REMAINING, UNSET, After, HeaderChange
 from psych_schema.record import (
     AbortRequested,
     AttemptEnded,
@@ -51,7 +51,7 @@ def header_change(
     opened: dict[str, int] = {}
     closed: dict[str, None] = {}
     for seq, (record, changes) in enumerate(written, first_seq):
-        change = _of_record(change, record, crashes)
+        change = _of_record(change, record, crashes if change.crashes is UNSET else change.crashes)
         for kind, key, new in changes:
             if kind not in OPEN_PHASES:
                 continue

@@ -181,7 +181,11 @@ def _settling_unit(
     crashes: int,
     system: System,
 ) -> Unit:
+    if len(rows) < header.head:
+        raise CorruptLog(reason="log_is_short", run_id=header.run_id, seq=len(rows) + 1)
     folded = fold_rows(rows[: header.head])
+    if folded.state.position.hash != header.head_hash:
+        raise CorruptLog(reason="head_does_not_fit", run_id=header.run_id, seq=header.head)
     state = folded.state.overlay()
     claim = Claim.of(header, worker=worker, crashes=crashes)
     written: list[tuple[Record, Changes]] = []

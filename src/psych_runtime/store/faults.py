@@ -136,7 +136,9 @@ class Faults:
 
     async def travel(self) -> None:
         """Take the time that a call or its answer is on the way."""
-        if self._latency_seconds:
+        if not self._latency_seconds:
+            await asyncio.sleep(0)  # others come in between all the same
+        else:
             chance = 1.0 - self._system.random()
             await asyncio.sleep(-self._latency_seconds * math.log(chance))
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Entry, decode, seal
+from psych_runtime.core.codec import Entry, decode, seal, sha256
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change, wake_change
@@ -32,6 +32,8 @@ from psych_schema.transitions import TRANSITIONS
 __all__ = ["LogUnits"]
 
 _UNIT_BYTES: Final = MAX_UNIT_BYTES // 8
+
+type _Kind = Literal["version", "system", "tool"]
 
 
 class _Written(NamedTuple):
@@ -59,6 +61,7 @@ class LogUnits:
         self.system = system or CountingSystem()
         self.tenant = tenant
         self.run_id = self.system.new_id("run")
+        self._texts: dict[tuple[_Kind, str], str] = {}
         self.rows: list[RecordRow] = []
         self.entries: list[Entry] = []
         self.state = RunState()
@@ -120,15 +123,33 @@ class LogUnits:
         first = Unit(self._admit.records[0].record.commit, self.tenant, (self._admit,))
         return [first, *self._changes()]
 
+    async def put_texts(self, store: Store) -> None:
+        """Put what the log names by a hash into `store`: a stand-in for each text.
+
+        Of a Version or a document that a caller named, the caller puts the text.
+        """
+        for (kind, text), hash in self._texts.items():
+            if kind == "version":
+                await store.put_version(self.tenant, hash, text)
+            else:
+                await store.put_document(self.tenant, hash, kind, text)
+
     async def commit_to(self, store: Store) -> None:
-        """Commit the whole log to `store`, which must not know the Run yet.
+        """Commit the whole log to `store`, which must not know the Run yet, and what it names.
 
         ValueError when a unit is not taken; those before it are committed.
         """
+        await self.put_texts(store)
         for unit in self.units():
             [answer] = await store.commit([unit])
             if not isinstance(answer, Committed):
                 raise ValueError(f"unit {unit.commit_id} was not taken: {answer}")
+
+    def _named(self, kind: _Kind, text: str) -> str:
+        """Return the hash of a text that the log names; `put_texts` puts it."""
+        hash = sha256(text)
+        self._texts[kind, text] = hash
+        return hash
 
     def _admitted(self, draft: RunAdmitted) -> Sealed:
         change = admit(draft, commit_id=self.system.new_id("com"), system=self.system)

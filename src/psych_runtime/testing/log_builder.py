@@ -91,7 +91,7 @@ class LogBuilder(LogUnits):
     def admit(self, input: JsonValue = "hi", **fields: object) -> RunAdmitted:
         """Write run.admitted, of the Version named `version` in `fields`, or of any."""
         given: dict[str, object] = {
-            "version": sha256("version"),
+            "version": fields.get("version") or self._named("version", "version"),
             "scope": Scope(tenant=self.tenant),
             "input": input,
             "root": self.run_id,
@@ -167,10 +167,10 @@ class LogBuilder(LogUnits):
     def offer(self, *names: str) -> str:
         """Write tools.offered with code tools of these names; return its hash."""
         tools = tuple(
-            OfferedTool(alias=name, identity=f"code:{name}", definition=sha256(name))
+            OfferedTool(alias=name, identity=f"code:{name}", definition=self._named("tool", name))
             for name in sorted(names)
         )
-        system_ref = sha256("system prompt")
+        system_ref = self._named("system", "system prompt")
         hash_ = sha256(f"{system_ref} {' '.join(sorted(names))}")
         return self.write(ToolsOffered, hash=hash_, system_ref=system_ref, tools=tools).hash
 

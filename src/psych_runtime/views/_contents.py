@@ -9,7 +9,7 @@ __all__ = ["Contents"]
 
 _WORDS: Final = {
     "salt_without_content": "its salt is there, and no content that it belongs to",
-    "content_without_salt": "its content is there without a salt, which an erasure takes last",
+    "content_without_salt": "its content is there, and no salt: each is written with one",
 }
 
 

@@ -13,6 +13,8 @@ from psych_schema.view import ModelCallLine, ReportView, ToolCallLine
 __all__ = ["notes"]
 
 _NAMES_SHOWN: Final = 5
+_MAX_DIGITS: Final = 4300
+_UNTELLABLE: Final = 10**_MAX_DIGITS
 _ALWAYS_COUNTED: Final = ("input_tokens", "output_tokens")
 
 
@@ -111,8 +113,8 @@ def _of_tokens(calls: Sequence[ModelCallLine]) -> Iterator[str]:
         rest = ""
         if told and known.input_tokens is not None and known.output_tokens is not None:
             rest = (
-                f" The others used {known.input_tokens} input and "
-                f"{known.output_tokens} output tokens."
+                f" The others used {_digits(known.input_tokens)} input and "
+                f"{_digits(known.output_tokens)} output tokens."
             )
         yield (
             f"The token totals are unknown: {len(silent)} of {_count(calls, 'model call')} "
@@ -158,6 +160,11 @@ def _count(things: Sequence[object], noun: str) -> str:
 def _names(names: Sequence[str]) -> str:
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _digits(count: int) -> str:
+    """Return a count as text; Python writes no number of more than 4,300 digits."""
+    return str(count) if count < _UNTELLABLE else f"more than 1e{_MAX_DIGITS - 1}"
 
 
 def _tally(values: Iterable[str]) -> str:

@@ -1,13 +1,15 @@
 """Sums of tokens and money in which an unknown part stays unknown (TOK-1, TOK-2)."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from math import fsum
 from typing import Final
 
 from psych_schema.common import Cost, Usage
 
-__all__ = ["COUNTERS", "cost_sum", "known_cost", "reported", "usage_sum"]
+__all__ = ["COUNTERS", "cost_sum", "known_cost", "reported", "seconds_sum", "usage_sum"]
 
 COUNTERS: Final = tuple(Usage.model_fields)
 """The names of the disjoint counters, and of reasoning_tokens, which is a part of output."""
@@ -35,6 +37,14 @@ def _count(usage: Usage | None, name: str) -> int | None:
         return None
     value: int | None = getattr(usage, name)
     return value
+
+
+def seconds_sum(parts: Sequence[float | None]) -> float:
+    """Return the sum of what is known; the largest number when it is beyond that."""
+    try:
+        return fsum(one for one in parts if one is not None)
+    except OverflowError:
+        return sys.float_info.max
 
 
 def known_cost(costs: Sequence[Cost]) -> Cost | None:

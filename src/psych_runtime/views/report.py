@@ -1,13 +1,12 @@
 """What happened in a Run and what it cost (TOK-1, TOK-2, TOK-5): all of it from the log."""
 
 from collections.abc import Iterable, Sequence
-from math import fsum
 
 from psych_runtime.core.codec import Entry
 from psych_runtime.views._lifecycle import blocked_on, ended, lifecycle
 from psych_runtime.views._lines import Lines
 from psych_runtime.views._notes import notes
-from psych_runtime.views._sums import cost_sum, usage_sum
+from psych_runtime.views._sums import cost_sum, seconds_sum, usage_sum
 from psych_runtime.views._survey import survey
 from psych_schema.common import Scope
 from psych_schema.store import RunRow
@@ -59,6 +58,6 @@ def _totals(models: Sequence[ModelCallLine], tools: Sequence[ToolCallLine]) -> T
         calls_without_usage=sum(one.usage is None for one in models),
         cost=cost_sum([one.cost for one in models]),
         calls_without_cost=sum(one.cost.amount is None for one in models),
-        model_seconds=fsum(one.seconds for one in models if one.seconds is not None),
-        tool_seconds=fsum(one.seconds for one in tools if one.seconds is not None),
+        model_seconds=seconds_sum([one.seconds for one in models]),
+        tool_seconds=seconds_sum([one.seconds for one in tools]),
     )

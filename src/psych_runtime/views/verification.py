@@ -69,7 +69,7 @@ class Verification:
         self._whole = True  # every row could be read
         self._contents = Contents()
         self._named: dict[NamedText, int] = {}
-        self._asked = 0
+        self._unasked: list[NamedText] = []
         self._problems: list[VerificationProblem] = []
 
     @property
@@ -100,7 +100,9 @@ class Verification:
             self._problems.append(salted)
         if entry is not None:
             for named in named_texts(entry.record):
-                self._named.setdefault(named, row.seq)
+                if named not in self._named:
+                    self._named[named] = row.seq
+                    self._unasked.append(named)
         if entry is not None and self._folds:
             self._fold(entry)
         self._head = Position(row.seq, link.hash, link.at)
@@ -116,9 +118,8 @@ class Verification:
 
     def unasked(self) -> Iterator[NamedText]:
         """Yield each text that the rows so far name, once; `judge` is to be told each."""
-        while self._asked < len(self._named) and not self.given_up:
-            self._asked += 1
-            yield list(self._named)[self._asked - 1]
+        while self._unasked and not self.given_up:
+            yield self._unasked.pop(0)
 
     def judge(self, named: NamedText, text: str | None) -> None:
         """Check what the store has under the hash of a text."""

@@ -205,10 +205,10 @@ def test_cli_1_doctor_rebuilds_every_run_of_the_tenant_and_no_other(tmp_path: Pa
 
 
 def test_cli_1_doctor_rebuild_of_no_store_says_so(tmp_path: Path) -> None:
-    """A problem like any other; nothing was rebuilt."""
+    """A problem like any other in words; nothing was rebuilt, which the exit code says."""
     ran = psych("doctor", "--rebuild", "--store", f"sqlite:///{tmp_path / 'none.db'}", "--json")
     found = ran.json()
-    assert ran.code == 1
+    assert ran.code == 2
     assert isinstance(found, dict)
     assert found["rebuilt"] is None
     assert list(tmp_path.iterdir()) == []
@@ -233,3 +233,72 @@ def test_r_1_a_column_that_no_build_writes_is_a_typed_error(
     assert log.run_id in said
     assert "cannot be read" in said
     assert "Traceback" not in said
+
+
+def break_row(folder: Path, statement: str, *values: object) -> None:
+    """Write into one row what the tables would not take."""
+    with closing(sqlite3.connect(folder / "runs.db")) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        assert connection.execute(statement, values).rowcount == 1
+
+
+def enlist(url: str) -> None:
+    """Let a worker be alive for an hour."""
+
+    async def write(store: Store) -> None:
+        await store.enlist("wrk_" + "9" * 26, lease_seconds=3600.0, build="1", tools=())
+
+    do(url, write)
+
+
+@pytest.mark.parametrize("flags", [(), ("--rebuild",)])
+def test_r_1_doctor_goes_on_behind_a_header_that_cannot_be_read(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """Workers and the other Runs are there; the broken one is named once."""
+    logs = [killed(first_id=1 + number * 1000) for number in range(3)]
+    url = stored(tmp_path, *logs)
+    enlist(url)
+    break_row(tmp_path, "UPDATE run SET state = 'asleep' WHERE run_id = ?", logs[1].run_id)
+    ran = psych("doctor", *flags, "--store", url)
+    assert (ran.code, ran.err) == (1, "")
+    assert "workers  1\n" in ran.out
+    assert "runs     2 settled\n" in ran.out
+    [line] = [line for line in ran.out.splitlines() if line.startswith("problem")]
+    assert f"the row {logs[1].run_id} of table run cannot be read" in line
+
+
+def test_r_1_doctor_rebuild_names_a_run_whose_header_cannot_be_read(tmp_path: Path) -> None:
+    """Its log is read, and it is not sound."""
+    log, other = killed(), killed(first_id=2000)
+    url = stored(tmp_path, log, other)
+    break_row(tmp_path, "UPDATE run SET epoch = -1 WHERE run_id = ?", log.run_id)
+    part = rebuilt(psych("doctor", "--rebuild", "--store", url, "--json"))
+    assert part == {"runs": 2, "records": 30, "altered": [], "unsound": [log.run_id]}
+
+
+@pytest.mark.parametrize("column", ["lease_until", "tools"])
+@pytest.mark.parametrize("flags", [(), ("--rebuild",)])
+def test_r_5_doctor_goes_on_behind_a_worker_that_cannot_be_read(
+    tmp_path: Path, flags: tuple[str, ...], column: str
+) -> None:
+    """It is a problem, said once; nobody says that no worker is alive."""
+    url = stored(tmp_path, killed(), waiting())
+    enlist(url)
+    break_row(tmp_path, f"UPDATE worker SET {column} = 'junk'")
+    ran = psych("doctor", *flags, "--store", url)
+    assert (ran.code, ran.err) == (1, "")
+    assert "runs     1 ready, 1 settled\n" in ran.out
+    [line] = [line for line in ran.out.splitlines() if line.startswith("problem")]
+    assert f"the row wrk_{'9' * 26} of table worker cannot be read" in line
+
+
+def test_log_6_doctor_rebuild_finds_a_document_that_is_gone(tmp_path: Path) -> None:
+    """As `psych verify` does."""
+    log = killed()
+    url = stored(tmp_path, log)
+    break_row(tmp_path, "DELETE FROM document WHERE hash = ?", sha256("system prompt"))
+    ran = psych("doctor", "--rebuild", "--store", url, "--json")
+    assert ran.code == 1
+    assert rebuilt(ran)["unsound"] == [log.run_id]
+    assert "document_missing at seq 4" in ran.out

@@ -6,7 +6,8 @@ import pty
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -89,6 +90,7 @@ def test_log_6_verify_as_json(tmp_path: Path) -> None:
     assert ran.json() == {
         "run_id": log.run_id,
         "records": 15,
+        "erased": 0,
         "head_hash": log.header.head_hash,
         "consistent": False,
         "expected_head": log.entries[8].hash,
@@ -116,7 +118,9 @@ def test_log_6_verify_without_a_run_verifies_every_run_of_the_tenant(tmp_path: P
     assert (ran.code, ran.out) == (0, "3 runs, 27 records: consistent\n")
     assert psych("verify", "--store", url, "--tenant", "globex").code == 1
     nobody = psych("verify", "--store", url, "--tenant", "nobody")
-    assert (nobody.code, nobody.out) == (0, "0 runs, 0 records: consistent\n")
+    assert (nobody.code, nobody.out) == (0, "no runs of tenant 'nobody' in this store\n")
+    as_json = psych("verify", "--store", url, "--tenant", "nobody", "--json")
+    assert (as_json.code, as_json.out) == (0, "")
 
 
 def test_log_6_verify_without_a_run_names_those_that_are_not_sound(tmp_path: Path) -> None:
@@ -137,12 +141,12 @@ def test_log_6_verify_without_a_run_names_those_that_are_not_sound(tmp_path: Pat
     assert verdicts == {log.run_id: False, other.run_id: True}
 
 
-def test_cli_1_verify_of_an_unknown_run_is_1(tmp_path: Path) -> None:
-    """Another tenant's Run, too."""
+def test_cli_1_verify_of_an_unknown_run_is_2(tmp_path: Path) -> None:
+    """Another tenant's Run, too: nothing was checked."""
     url = stored(tmp_path, killed(tenant="globex"))
     for run_id in ("run_x", killed().run_id):
         ran = psych("verify", run_id, "--store", url)
-        assert (ran.code, ran.out) == (1, "")
+        assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith(f"error: no run '{run_id}' in this tenant")
         assert ran.err.endswith("code: run_not_found\n")
 
@@ -168,9 +172,163 @@ def test_cli_1_verify_of_no_store_says_so(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'none.db'}"
     for arguments in ([], ["run_x"]):
         ran = psych("verify", *arguments, "--store", url)
-        assert (ran.code, ran.out) == (1, "")
+        assert (ran.code, ran.out) == (2, "")
         assert "code: unsupported_store\n" in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def a_store_of_no_use(folder: Path, how: str) -> Iterator[tuple[str, str]]:
+    """Yield a URL that no store can be read from, and the code of the error."""
+    path = folder / "other.db"
+    url, code = f"sqlite:///{path}", "unsupported_store"
+    match how:
+        case "no file":
+            yield url, code
+        case "no URL":
+            yield str(path), code
+        case "a folder":
+            path.mkdir()
+            yield url, code
+        case "no database":
+            path.write_text("no database " * 1000)
+            yield url, code
+        case "no schema":
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute("CREATE TABLE other (one TEXT)")
+            yield url, "schema_missing"
+        case _:
+            stored(folder, killed())
+            with closing(sqlite3.connect(folder / "runs.db")) as connection:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("BEGIN EXCLUSIVE")
+                yield f"sqlite:///{folder / 'runs.db'}", "store_unavailable"
+
+
+@pytest.mark.parametrize(
+    "how", ["no file", "no URL", "a folder", "no database", "no schema", "locked"]
+)
+def test_cli_1_what_keeps_the_check_from_being_made_is_2(tmp_path: Path, how: str) -> None:
+    """1 is for what a check has found; a plain `psych doctor` has found this."""
+    with a_store_of_no_use(tmp_path, how) as (url, code):
+        for arguments in ([], [killed().run_id]):
+            ran = psych("verify", *arguments, "--store", url)
+            assert (ran.code, ran.out) == (2, "")
+            assert ran.err.endswith(f"code: {code}\n")
+        rebuilt = psych("doctor", "--rebuild", "--store", url)
+        assert (rebuilt.code, rebuilt.err) == (2, "")
+        assert "problem  " in rebuilt.out
+        assert psych("doctor", "--store", url).code == 1
+
+
+def test_log_6_verify_finds_a_version_that_was_changed(tmp_path: Path) -> None:
+    """In the database, beside logs that are what they were."""
+    log = killed()
+    url = stored(tmp_path, log)
+    change(tmp_path, "UPDATE version SET document = 'x'")
+    ran = psych("verify", log.run_id, "--store", url)
+    assert ran.code == 1
+    what = f"the version {log.header.version} that it names is another text in the store"
+    assert ran.out.splitlines()[-2:] == [
+        f"problem  version_differs at seq 1: {what}",
+        "not consistent",
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_r_1_verify_goes_on_behind_a_header_that_cannot_be_read(tmp_path: Path, place: int) -> None:
+    """It is the problem of its Run: the newest, one in the middle, the oldest."""
+    logs = [killed(first_id=1 + number * 1000) for number in range(3)]
+    url = stored(tmp_path, *logs)
+    change(tmp_path, "UPDATE run SET head_at = 'junk' WHERE run_id = ?", logs[place].run_id)
+    ran = psych("verify", "--store", url)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.splitlines()[0] == logs[place].run_id
+    assert ran.out.splitlines()[1].startswith("problem  corrupt_row: the row ")
+    assert ran.out.splitlines()[2:] == ["3 runs, 45 records: 1 not consistent"]
+    lines = psych("verify", "--store", url, "--json").out.splitlines()
+    verdicts = {view["run_id"]: view["consistent"] for view in map(json.loads, lines)}
+    assert verdicts == {log.run_id: log is not logs[place] for log in logs}
+
+
+def test_r_1_verify_says_where_the_list_of_runs_ended(tmp_path: Path) -> None:
+    """A header whose place in the list is no instant: which Runs come next, nobody can tell."""
+    log, other = killed(), killed(first_id=2000)
+    url = stored(tmp_path, log, other)
+    change(tmp_path, "UPDATE run SET created_at = 'junk' WHERE run_id = ?", log.run_id)
+    ran = psych("verify", "--store", url)
+    assert ran.code == 1
+    assert "problem  listing_ended: the list of runs ends here" in ran.out
+    assert ran.out.endswith("1 run, 15 records: 1 not consistent\n")
+
+
+def test_r_11_verify_counts_what_was_erased(tmp_path: Path) -> None:
+    """One Run and all: the log is consistent, and its words are not there any more."""
+    log = killed()
+    log.erase()
+    url = stored(tmp_path, log, killed(first_id=2000))
+    change(
+        tmp_path,
+        "UPDATE record SET content = NULL, salt = NULL WHERE seq = 1 AND run_id = ?",
+        log.run_id,
+    )
+    one = psych("verify", log.run_id, "--store", url)
+    assert (one.code, one.out.splitlines()[-1]) == (0, "consistent, 1 content erased")
+    change(tmp_path, "UPDATE record SET content = NULL, salt = NULL WHERE run_id = ?", log.run_id)
+    erased = sum(row.content is not None for row in log.rows)
+    every = psych("verify", "--store", url)
+    assert every.out == f"2 runs, 31 records: consistent, {erased} contents erased\n"
+
+
+def test_cli_1_one_problem_of_records_in_a_row_is_one_line(tmp_path: Path) -> None:
+    """In the text; a program gets each."""
+    log = killed()
+    url = stored(tmp_path, log)
+    change(tmp_path, "UPDATE record SET body = 'x' WHERE seq IN (3, 4, 5, 9)")
+    ran = psych("verify", log.run_id, "--store", url)
+    unreadable = "its body is no record of any build"
+    assert ran.out.splitlines()[3:-1] == [
+        f"problem  unreadable at seq 3 to 5: {unreadable}",
+        f"problem  prev_does_not_fit at seq 6: {PREV}",
+        f"problem  unreadable at seq 9: {unreadable}",
+        f"problem  prev_does_not_fit at seq 10: {PREV}",
+    ]
+    document = psych("verify", log.run_id, "--store", url, "--json").json()
+    assert isinstance(document, dict)
+    assert isinstance(document["problems"], list)
+    assert len(document["problems"]) == 6
+    doctor = psych("doctor", "--rebuild", "--store", url)
+    assert f"problem  {log.run_id}: unreadable at seq 3 to 5: {unreadable}\n" in doctor.out
+
+
+@pytest.mark.parametrize(
+    "command", [["verify", "--json"], ["verify"], ["doctor", "--json"], ["runs"], ["log", "RUN"]]
+)
+def test_cli_1_a_closed_output_is_an_error_and_no_traceback(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """`psych verify >&-` in a shell: said on standard error, as when the disk is full."""
+    log = killed()
+    url = stored(tmp_path, log)
+    line = [log.run_id if word == "RUN" else word for word in command]
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "psych_runtime.cli", *line],
+        env={**os.environ, "PSYCH_STORE": url},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the output cannot be written: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "doctor"])
+def test_cli_1_help_says_what_is_not_checked(command: str) -> None:
+    """A column that other Runs decide, Runs that vanished, and what each exit code means."""
+    text = " ".join(psych(command, "--help", COLUMNS="200").out.replace("│", " ").split())
+    for words in ("referenced", "gone with its header", "xit code 1", "2 when"):
+        assert words in text
 
 
 def on_a_terminal(*arguments: str) -> str:

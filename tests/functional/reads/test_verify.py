@@ -3,6 +3,7 @@
 What no store would do is done to a SQLite file by hand.
 """
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,18 +13,31 @@ from typing import Final
 
 import pytest
 
-from psych_runtime import InvalidArgument, RunNotFound, VerificationView, report, verify
+from psych_runtime import (
+    InvalidArgument,
+    RunNotFound,
+    Runtime,
+    ToolRegistry,
+    VerificationView,
+    Worker,
+    dispatch,
+    publish,
+    report,
+    verify,
+    wait,
+)
 from psych_runtime.core.codec import seal, sha256
 from psych_runtime.core.rebuild import rebuild
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.open import open_store
-from psych_runtime.testing import CountingSystem, LogBuilder
+from psych_runtime.testing import CountingSystem, FakeModel, LogBuilder
 from psych_runtime.views.verification import MAX_PROBLEMS
 from psych_schema.base import format_instant
 from psych_schema.common import Scope
 from psych_schema.model import TextPart, UserMessage
-from psych_schema.record import ContextCompacted
+from psych_schema.record import ContextCompacted, ModelDelta
+from psych_schema.spec import AgentSpec, CodeTool, ModelRef
 from psych_schema.store import RunRow
 from tests.functional.reads.logs import ACME, OTHER, append, commit, lived, mark_corrupt
 from tests.unit.core.logs import whole_log
@@ -94,6 +108,7 @@ async def test_log_6_a_log_as_it_was_written_is_consistent(store: Store) -> None
 async def test_log_6_a_log_of_every_record_type_is_consistent(store: Store) -> None:
     """As it grows, too: a Run under way has a head like any other."""
     log = whole_log()
+    await log.put_texts(store)
     for unit in log.units():
         await commit(store, unit)
         view = await verify(store, log.run_id, scope=ACME)
@@ -312,6 +327,7 @@ async def test_log_6_a_record_that_was_added_is_found(file: File) -> None:
     """One behind the header's head: no commit wrote it."""
     log = lived()
     *early, _ = log.units()
+    await log.put_texts(file.store)
     for unit in early:
         await commit(file.store, unit)
     last = log.rows[-1]
@@ -393,6 +409,8 @@ async def test_r_11_an_erased_log_is_consistent_and_proven(file: File) -> None:
     view = await look(file, log, log.entries[13].hash)
     assert (view.consistent, view.proven, view.expected_seq) == (True, True, LAST)
     assert view.records == LAST + 1
+    assert view.erased == sum(row.content is not None for row in log.rows)
+    assert view.erased > 0
 
 
 async def test_r_11_a_log_that_is_erased_in_part_is_consistent(file: File) -> None:
@@ -407,6 +425,7 @@ async def test_r_11_a_log_that_is_erased_in_part_is_consistent(file: File) -> No
 async def test_r_11_words_that_were_put_back_after_an_erasure_are_found(file: File) -> None:
     """The digest stays when the words go."""
     log = lived()
+    log.erase()
     await log.commit_to(file.store)
     file.run("UPDATE record SET content = NULL, salt = NULL")
     file.change("UPDATE record SET content = ?, salt = ? WHERE seq = 1", '"other"', "0" * 32)
@@ -517,6 +536,233 @@ async def test_log_6_a_run_that_goes_on_meanwhile_is_consistent() -> None:
     """The header is compared with the log as long as it was then."""
     log = lived()
     store = GrowingStore(log)
+    await log.put_texts(store)
     await store.grow()
     view = await verify(store, log.run_id, scope=Scope(tenant="acme"))
     assert (view.consistent, view.records) == (True, LAST)
+
+
+NAMED: Final = (
+    ("version", "version", 1),
+    ("document", "system prompt", 4),
+    ("document", "look", 4),
+)
+"""What `lived()` names: which table, which text, at which seq."""
+
+
+@pytest.mark.parametrize(("table", "text", "seq"), NAMED)
+async def test_log_6_a_text_that_the_log_names_and_is_gone_is_found(
+    file: File, table: str, text: str, seq: int
+) -> None:
+    """The Version, the system prompt, a tool's definition: at the record that names it first."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.change(f"DELETE FROM {table} WHERE hash = ?", sha256(text))
+    view = await look(file, log)
+    assert found(view) == [(f"{table}_missing", seq)]
+    assert (
+        view.problems[0].message == f"the {table} {sha256(text)} that it names is not in the store"
+    )
+    assert (view.consistent, columns(view)) == (False, [])
+
+
+@pytest.mark.parametrize(("table", "text", "seq"), NAMED)
+async def test_log_6_a_text_that_the_log_names_and_was_changed_is_found(
+    file: File, table: str, text: str, seq: int
+) -> None:
+    """The hash is that of the text as it was published."""
+    log = lived()
+    await log.commit_to(file.store)
+    column = "document" if table == "version" else "text"
+    file.change(f"UPDATE {table} SET {column} = ? WHERE hash = ?", "{}", sha256(text))
+    view = await look(file, log)
+    assert found(view) == [(f"{table}_differs", seq)]
+    assert not view.consistent
+
+
+async def test_log_6_texts_of_another_tenant_are_not_this_ones(store: Store) -> None:
+    """Each tenant has its own."""
+    log = lived()
+    for unit in log.units():
+        await commit(store, unit)
+    await store.put_version("globex", sha256("version"), "version")
+    codes = found(await verify(store, log.run_id, scope=ACME))
+    assert codes == [("version_missing", 1), ("document_missing", 4), ("document_missing", 4)]
+
+
+class AskedStore(MemoryStore):
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def version(self, tenant: str, hash: str) -> str | None:
+        self.asked.append(hash)
+        return await super().version(tenant, hash)
+
+    async def document(self, tenant: str, hash: str) -> str | None:
+        self.asked.append(hash)
+        return await super().document(tenant, hash)
+
+
+async def test_log_6_each_text_is_read_once_for_a_run() -> None:
+    """However often the log names it."""
+    log = LogBuilder(system=CountingSystem())
+    log.admit()
+    log.claim()
+    log.turn()
+    for names in (["look"], ["charge", "look"], ["charge"]):
+        log.offer(*names)
+        log.turn()
+    store = AskedStore()
+    await log.commit_to(store)
+    assert (await verify(store, log.run_id, scope=ACME)).consistent
+    texts = ("version", "system prompt", "look", "charge")
+    assert sorted(store.asked) == sorted(map(sha256, texts))
+
+
+async def test_log_6_a_header_that_cannot_be_read_is_a_problem_and_its_log_is_judged(
+    file: File,
+) -> None:
+    """What is wrong with the log is found, too; a head is proven."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.change("UPDATE run SET head_at = ?", "junk")
+    view = await look(file, log, log.header.head_hash)
+    assert found(view) == [("corrupt_row", None)]
+    assert (view.records, view.consistent, view.proven) == (LAST, False, True)
+    file.change("UPDATE record SET content = ? WHERE seq = 1", '"other"')
+    assert found(await look(file, log)) == [("content_does_not_fit", 1), ("corrupt_row", None)]
+
+
+async def test_log_6_a_row_that_cannot_be_read_is_a_problem_and_the_next_ones_are_judged(
+    file: File,
+) -> None:
+    """Its salt is longer than any: the store cannot give it."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.change("UPDATE record SET salt = ? WHERE seq = 6", "0" * 33)
+    file.change("UPDATE record SET content = ? WHERE seq = 8", '"other"')
+    view = await look(file, log)
+    assert found(view)[0] == ("corrupt_row", 6)
+    assert ("content_does_not_fit", 8) in found(view)
+    assert f"the row {log.run_id} 6 of table record cannot be read" in view.problems[0].message
+    assert view.records == LAST - 1
+
+
+async def test_r_11_a_content_that_is_gone_without_a_record_of_it_is_found(file: File) -> None:
+    """An erasure says so first; whoever only deletes words does not."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.run("UPDATE record SET content = NULL, salt = NULL")
+    view = await look(file, log)
+    first = next(row.seq for row in log.rows if row.content is not None)
+    assert found(view) == [("erased_without_record", first)]
+    assert view.erased == sum(row.content is not None for row in log.rows)
+    assert view.problems[0].message.startswith(f"{view.erased} contents are gone from here on")
+
+
+async def test_r_10_deltas_may_go_without_an_erasure(file: File) -> None:
+    """A purge takes them; they are counted."""
+    log = LogBuilder(system=CountingSystem())
+    log.admit()
+    log.claim()
+    log.begin_turn()
+    call = log.ask()
+    log.write(ModelDelta, call=call, channel="text", text="It")
+    log.answer(call)
+    await log.commit_to(file.store)
+    file.change("UPDATE record SET content = NULL, salt = NULL WHERE type = 'model.delta'")
+    view = await look(file, log)
+    assert (view.problems, view.erased) == ((), 1)
+
+
+async def test_r_11_a_salt_without_its_content_is_found(file: File) -> None:
+    """An erasure takes both: with the salt, words can be guessed."""
+    log = lived()
+    log.erase()
+    await log.commit_to(file.store)
+    seq = next(row.seq for row in log.rows if row.type == "model.completed")
+    file.change("UPDATE record SET content = NULL WHERE seq = ?", seq)
+    assert found(await look(file, log)) == [("salt_without_content", seq)]
+
+
+async def test_r_11_a_salt_of_a_record_that_never_had_a_content_is_found(file: File) -> None:
+    """Nobody writes one."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.change("UPDATE record SET salt = ? WHERE seq = 2", "0" * 32)
+    assert found(await look(file, log)) == [("salt_without_content", 2)]
+
+
+async def test_r_11_a_content_whose_salt_is_gone_is_found(file: File) -> None:
+    """Its digest cannot be computed any more."""
+    log = lived()
+    await log.commit_to(file.store)
+    file.change("UPDATE record SET salt = NULL WHERE seq = 1")
+    assert found(await look(file, log)) == [("content_does_not_fit", 1)]
+
+
+async def test_r_11_a_content_that_was_written_without_a_salt_is_found(file: File) -> None:
+    """Its digest fits: that somebody writes logs who is none of our builds."""
+    log = lived()
+    last = log.units()[-1].changes[-1].records[-1]
+    await log.commit_to(file.store)
+    content = last.row.content or '"forged"'
+    body = saying(last.row.body, content_digest=sha256(content))
+    file.change(
+        "UPDATE record SET body = ?, content = ?, salt = NULL WHERE seq = ?", body, content, LAST
+    )
+    assert ("content_without_salt", LAST) in found(await look(file, log))
+
+
+async def test_log_6_what_a_worker_has_done_is_consistent_with_all_texts_that_it_names(
+    store: Store,
+) -> None:
+    """The Version was published and the documents were stored by who names them."""
+    registry = ToolRegistry()
+
+    @registry.register(annotations={"read-only"})
+    async def look() -> str:
+        """Look."""
+        return "42"
+
+    model = FakeModel()
+    model.turn(tool_calls=[("look", {})])
+    model.turn(text="It is 42.")
+    spec = AgentSpec(
+        name="looker",
+        instructions="Look.",
+        model=ModelRef(model="any"),
+        tools=(CodeTool(name="look"),),
+    )
+    version = await publish(store, spec, scope=ACME, check=registry)
+    run = await dispatch(store, version, scope=ACME, input="What is it?")
+    worker = Worker(Runtime(store=store, model=model, registry=registry))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(worker.run())
+        await wait(store, run.run_id, scope=ACME)
+        worker.stop()
+    view = await verify(store, run.run_id, scope=ACME)
+    assert (view.problems, view.consistent, view.erased) == ((), True, 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "code"),
+    [
+        ("record", "body", ("corrupt_row", 6)),
+        ("run", "thread", ("corrupt_row", None)),
+        ("version", "document", ("version_differs", 1)),
+        ("document", "text", ("document_differs", 4)),
+    ],
+)
+async def test_log_6_a_text_that_is_no_unicode_is_found(
+    file: File, table: str, column: str, code: tuple[str, int | None]
+) -> None:
+    """SQLite cannot give it."""
+    log = lived()
+    await log.commit_to(file.store)
+    where = " WHERE seq = 6" if table == "record" else ""
+    file.run(f"UPDATE {table} SET {column} = CAST(x'ff' AS TEXT){where}")
+    assert code in found(await look(file, log))

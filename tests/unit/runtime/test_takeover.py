@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Unit
 from psych_runtime.runtime.takeover import Claim, End, claim_unit, take_and_settle
 from psych_runtime.store.memory import MemoryStore
-from psych_schema.store import RunRow
+from psych_schema.store import RecordRow, RunRow
 from tests.unit.runtime.made import SYSTEM, TENANT, Made, advisory, held, steer, types_of, write
 
 TIMED_OUT = End("timed_out", "timed_out")
@@ -123,3 +125,30 @@ async def test_log_3_corrupt_run_is_marked_and_not_settled() -> None:
     assert not await settle(made, await made.store.header(TENANT, made.run))
     header = await made.store.header(TENANT, made.run)
     assert (header.state, header.head, header.worker) == ("corrupt", 3, None)
+
+
+class Short(MemoryStore):
+    """A store that has lost the end of its logs."""
+
+    kept = 0
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        rows = await super().read(tenant, run_id, after=after, limit=limit)
+        return rows[: max(0, self.kept - after)]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+async def test_log_3_run_whose_log_is_shorter_than_its_header_says_is_corrupt(kept: int) -> None:
+    """Nothing is written behind a gap."""
+    store = Short()
+    store.kept = 99
+    made = await held(store)
+    await write(made, steer(made.run), steer(made.run))
+    store.kept = kept
+    judged = await store.header(TENANT, made.run)
+    assert not await settle(made, judged)
+
+    header = await store.header(TENANT, made.run)
+    assert (header.state, header.head) == ("corrupt", judged.head)

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from psych_runtime.errors import RunNotFound
+from psych_runtime.errors import CorruptRow, RunNotFound
 from psych_runtime.ports.store import Page, RunFilter
 from psych_runtime.store._order import Position, encode_cursor
 from psych_runtime.store.sqlite._rows import Value, header_of, key_of, record_of
@@ -37,10 +37,23 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("COMMIT")
 
 
+@contextmanager
+def _as_row(table: str, key: str) -> Iterator[None]:
+    """Say of which row a text is that is not Unicode."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if not str(error).startswith("Could not decode"):
+            raise
+        problem = ascii(str(error))[1:-1]
+        raise CorruptRow(table=table, key=key, problem=problem) from None
+
+
 def read_header(connection: sqlite3.Connection, texts: Texts, tenant: str, run_id: str) -> RunRow:
     """Return a header. Raises RunNotFound."""
     names = {"tenant": tenant, "run_id": run_id}
-    row = connection.execute(texts.read_header, names).fetchone()
+    with _as_row("run", run_id):
+        row = connection.execute(texts.read_header, names).fetchone()
     if row is None:
         raise RunNotFound(run_id=run_id)
     return header_of(row)
@@ -61,7 +74,7 @@ def read_log(
         "after": min(after, _LARGEST),
         "limit": -1 if limit is None else min(limit, _LARGEST),
     }
-    with snapshot(connection):
+    with _as_row("record", f"{run_id} after {after}"), snapshot(connection):
         if connection.execute(texts.read_head, names).fetchone() is None:
             raise RunNotFound(run_id=run_id)
         return [record_of(row) for row in connection.execute(texts.read_log, names)]
@@ -87,7 +100,9 @@ def read_key(
 
 def read_text(connection: sqlite3.Connection, text: str, tenant: str, hash: str) -> str | None:
     """Return a Spec or a document; `text` is the statement."""
-    row: tuple[str] | None = connection.execute(text, {"tenant": tenant, "hash": hash}).fetchone()
+    names = {"tenant": tenant, "hash": hash}
+    with _as_row("version or document", hash):
+        row: tuple[str] | None = connection.execute(text, names).fetchone()
     return None if row is None else row[0]
 
 
@@ -126,7 +141,8 @@ def read_page(
         "parent": wanted.parent,
         "limit": min(limit + 1, _LARGEST),
     }
-    rows = connection.execute(texts.list_runs, names).fetchall()
+    with _as_row("run", f"of tenant {tenant}"):
+        rows = connection.execute(texts.list_runs, names).fetchall()
     headers = tuple(header_of(row) for row in rows[:limit])
     more = len(rows) > limit and headers
     return Page(headers, encode_cursor(headers[-1]) if more else None)

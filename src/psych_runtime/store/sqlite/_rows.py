@@ -96,9 +96,7 @@ def _made[R, T](
         return make(row)
     except (ValueError, TypeError, RecursionError) as error:
         problem = str(error).splitlines()[0]
-        raise CorruptRow(
-            table=table, key=str(key), problem=problem, cursor=cursor(row)
-        ) from None
+        raise CorruptRow(table=table, key=str(key), problem=problem, cursor=cursor(row)) from None
 
 
 def _cursor(row: HeaderTuple) -> str | None:

@@ -24,7 +24,7 @@ _RARER: Final[Mapping[FaultKind, float]] = {
     "paused": 0.33,
     "torn": 8.0,  # of the few commits that carry several units
 }
-_LATENCIES_SECONDS: Final = (0.002, 0.02, 0.15, 0.4)
+_LATENCIES_SECONDS: Final = (0.0, 0.0, 0.02, 0.15, 0.4)
 
 
 class Outage(NamedTuple):

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from psych_runtime._system import AMBIENT, System
 from psych_runtime.errors import InvalidArgument
@@ -37,6 +37,19 @@ _DRAIN_CHANCE: Final = 0.02  # each time, of one worker that is told to stop
 _PATIENCE_SECONDS: Final = 2000.0  # that Runs have to end in, once nothing goes wrong any more
 
 type Model = ModelClient | Mapping[str, ModelClient]
+
+
+class _Recipe(NamedTuple):
+    """How processes of one kind are made."""
+
+    model: Callable[[], Model]
+    registry: Callable[[], ToolRegistry]
+    policy: Policy | None
+    context: Callable[[Scope | None], None] | None
+    concurrency: int
+    max_attempts: int
+    grace_seconds: float
+    poll_seconds: float
 
 
 class Simulation:
@@ -73,7 +86,7 @@ class Simulation:
         self._weather = Weather(
             faults, self.random, self.system(), lease_seconds=self._lease_seconds
         )
-        self._stand_ins: dict[Process, Callable[[], None]] = {}  # by whom each is replaced
+        self._recipes: dict[Process, _Recipe] = {}  # how each is replaced
         self._workers = 0
 
     @property
@@ -141,43 +154,54 @@ class Simulation:
             made.register_all(tools())
             return made
 
-        def stand_in() -> None:
-            process = Process(self._loop, f"p{self._workers}")
-            self._workers += 1
-            system = self.system(skew_seconds=self.random.uniform(-_SKEW_SECONDS, _SKEW_SECONDS))
-
-            def place(scope: Scope | None) -> None:
-                PROCESS.set(process.name)
-                AMBIENT.set(system)
-                if context is not None:
-                    context(scope)
-
-            runtime = Runtime(
-                store=FaultyStore(self.store.twin(), self.faults, process),
-                model=model() if callable(model) else model,
-                registry=own(),
-                policy=policy,
-                context=place,
-                system=system,
-            )
-            process.worker = SimulatedWorker(
-                runtime,
-                process,
-                self.watch,
-                concurrency=concurrency,
-                lease_seconds=self._lease_seconds,
-                max_attempts=max_attempts,
-                grace_seconds=grace_seconds,
-                poll_seconds=poll_seconds,
-            )
-            self.processes.append(process)
-            self._stand_ins[process] = stand_in
-            process.task = self._loop.create_task(
-                process.worker.run(), context=process.context(process.name)
-            )
-
+        recipe = _Recipe(
+            model=model if callable(model) else lambda: model,
+            registry=own,
+            policy=policy,
+            context=context,
+            concurrency=concurrency,
+            max_attempts=max_attempts,
+            grace_seconds=grace_seconds,
+            poll_seconds=poll_seconds,
+        )
         for _ in range(workers):
-            stand_in()
+            self._begin(recipe)
+
+    def _begin(self, recipe: _Recipe) -> None:
+        """Start one process."""
+        process = Process(self._loop, f"p{self._workers}")
+        self._workers += 1
+        system = self.system(skew_seconds=self.random.uniform(-_SKEW_SECONDS, _SKEW_SECONDS))
+
+        def place(scope: Scope | None) -> None:
+            PROCESS.set(process.name)
+            AMBIENT.set(system)
+            if recipe.context is not None:
+                recipe.context(scope)
+
+        runtime = Runtime(
+            store=FaultyStore(self.store.twin(), self.faults, process),
+            model=recipe.model(),
+            registry=recipe.registry(),
+            policy=recipe.policy,
+            context=place,
+            system=system,
+        )
+        process.worker = SimulatedWorker(
+            runtime,
+            process,
+            self.watch,
+            concurrency=recipe.concurrency,
+            lease_seconds=self._lease_seconds,
+            max_attempts=recipe.max_attempts,
+            grace_seconds=recipe.grace_seconds,
+            poll_seconds=recipe.poll_seconds,
+        )
+        self.processes.append(process)
+        self._recipes[process] = recipe
+        process.task = self._loop.create_task(
+            process.worker.run(), context=process.context(process.name)
+        )
 
     # what the watch asks
 
@@ -254,4 +278,4 @@ class Simulation:
             if self.random.random() < _REPLACE_CHANCE:
                 self.watch.counts["processes replaced"] += 1
                 self.processes.remove(process)
-                self._stand_ins.pop(process)()
+                self._begin(self._recipes.pop(process))
