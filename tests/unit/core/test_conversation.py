@@ -51,7 +51,7 @@ def prompts(log: LogBuilder) -> list[tuple[str | None, tuple[Message, ...]]]:
     for entry in log.entries:
         conversation.add(entry.record)
         if isinstance(entry.record, ModelStarted):
-            found.append((conversation.base, conversation.complete()))
+            found.append((conversation.base, tuple(conversation.complete())))
     return found
 
 

@@ -6,6 +6,7 @@ state; what is refused is refused for a reason that is true, and leaves nothing 
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from itertools import product
 from random import Random
 from typing import NamedTuple
 
@@ -190,7 +191,12 @@ class FoldMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ledger.phase("run") == "running")
     @rule(random=seeds.map(Random))
     def take_over(self, random: Random) -> None:
-        """The worker died: another one goes on, with what is open."""
+        """The worker died over a call, if one can begin: another goes on, with what is open."""
+        for call in self.ledger.those("call", "asked")[:1]:
+            start = draft(
+                self.log, "tool.started", call_id=call, safe_to_retry=random.random() < 0.5
+            )
+            self.write(start)
         crashes = self.crashes + 1
         self.write(draft(self.log, "attempt.started", reason="reclaimed", crashes=crashes))
         self.ask(random)
@@ -228,10 +234,10 @@ class FoldMachine(RuleBasedStateMachine):
         self.write(draft(self.log, "approval.requested", approval_id=grant, call_id=calls[0]))
         decided = {"approval_id": grant, "decision": decision, "digest": digest}
         self.write(draft(self.log, "approval.decided", **decided))
-        for _ in range(20):
-            start = propose(self.log, random, "tool.started")
-            if start is not None:
-                self.judge(twisted(self.log, random, start))
+        for call, approval, named in product(calls, (grant, None), (H, OTHER_DIGEST)):
+            fields = {"call_id": call, "approval_id": approval, "digest": named}
+            self.judge(draft(self.log, "tool.started", **fields))
+        self.ask(random)
 
     @precondition(lambda self: self.ledger.phase("run") == "settled")
     @rule()

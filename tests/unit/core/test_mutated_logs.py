@@ -23,6 +23,7 @@ from psych_runtime.core.codec import (
     outline_commit,
     record_text,
 )
+from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance, fold, step
 from psych_runtime.errors import ContentErased, CorruptLog, NewerRecord
 from psych_runtime.runtime.takeover import fold_rows
@@ -33,7 +34,7 @@ from psych_schema.record import Timings
 from psych_schema.store import RecordRow, RunRow
 from psych_schema.transitions import TRANSITIONS
 from tests.unit.core.logs import claimed, copied, erased, two_turns, whole_log
-from tests.unit.core.reasons import READING, REASONS
+from tests.unit.core.reasons import COMPACTION, READING, REASONS
 from tests.unit.core.spoil import altered_rows, placed_anew
 from tests.unit.core.walk import choose
 from tests.unit.effort import effort
@@ -70,9 +71,20 @@ def readable(rows: Sequence[RecordRow]) -> Iterator[Entry]:
 
 
 def look(header: RunRow, entries: Sequence[Entry]) -> None:
-    """Show what a log says in every view; views do not fail."""
+    """Show what a log says in every view, and what was said in it; views do not fail."""
     for view in (status_view, answer_view, report_view):
         assert view(header, entries).model_dump_json()
+    conversation = Conversation()
+    try:
+        for entry in entries:
+            conversation.add(entry.record)
+    except ContentErased:
+        return
+    except CorruptLog as error:
+        problem = error.reason
+    else:
+        problem = ""
+    assert problem in ("", *COMPACTION)
 
 
 def grown(seed: int, *, records: int) -> LogBuilder:
