@@ -9,6 +9,7 @@ IO and no thread.
 import asyncio
 import heapq
 import itertools
+import math
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ PROCESS: Final[ContextVar[str]] = ContextVar("PROCESS", default="")
 """The simulated process that runs; "" is nobody's: the network, and whoever looks on."""
 
 _EARLY_TIMER: Final = 0.02  # how often a timer wins against ready work, as on a slow machine
+_EARLY_SECONDS: Final = 0.1  # which is not so slow that a day passes
 _EPSILON_SECONDS: Final = 1e-9
 
 _NOT_SIMULATED: Final = {
@@ -200,9 +202,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self.steps > self._max_steps:
             raise StepLimit(f"{self.steps - 1} steps at {self._now:.1f} s")
         timers = self._timers
-        early = not self._queue or self._random() < _EARLY_TIMER
-        if early or (timers and timers[0][0] <= self._now):
-            self._advance(early)
+        next_at = timers[0][0] if timers else math.inf
+        moves = not self._queue
+        if next_at - self._now <= _EARLY_SECONDS and self._random() < _EARLY_TIMER:
+            moves = True
+        if moves or next_at <= self._now:
+            self._advance(moves)
         queue = self._queue
         if not queue:
             if not timers:
