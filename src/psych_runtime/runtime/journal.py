@@ -13,7 +13,7 @@ from psych_runtime.core.codec import Entry, Position, decode, outline, outline_c
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import header_change
-from psych_runtime.errors import CorruptLog, NewerRecord
+from psych_runtime.errors import CorruptLog, LogError, NewerRecord
 from psych_runtime.ports.store import (
     MAX_UNIT_BYTES,
     MAX_UNIT_RECORDS,
@@ -273,7 +273,7 @@ class Journal:
                 continue
             try:
                 foreign |= self._absorb_foreign(row)
-            except CorruptLog as error:
+            except LogError as error:
                 self.lose(error)
         if foreign:
             self._stale()
@@ -296,15 +296,20 @@ class Journal:
         return True
 
     def _land(self, flight: _Flight) -> None:
-        self._flight = None
+        """Take what is committed; what the log cannot hold, though it does, is the Run's end."""
         self.state.position = flight.end
         del self._notes[: flight.notes]
         for decision in flight.decisions:
-            for record in decision.records:
-                self.state.apply(record, step(self.state, record))
-                self.conversation.add(record)
+            try:
+                for record in decision.records:
+                    self.state.apply(record, step(self.state, record))
+                    self.conversation.add(record)
+            except CorruptLog as error:
+                self.lose(error)  # this decision and those behind it fail
+                return
             if not decision.done.done():
                 decision.done.set_result(None)
+        self._flight = None
 
     def _stale(self) -> None:
         """Others wrote: what was sent can never land, every decision is judged anew."""

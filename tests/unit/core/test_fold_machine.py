@@ -126,8 +126,11 @@ class FoldMachine(RuleBasedStateMachine):
         is_fork=st.booleans(),
         seed=seeds,
         records=st.integers(0, 80),
+        decision=st.sampled_from([None, "approve", "edit", "deny"]),
     )
-    def admit(self, records_per_unit: int, is_fork: bool, seed: int, records: int) -> None:
+    def admit(
+        self, records_per_unit: int, is_fork: bool, seed: int, records: int, decision: str | None
+    ) -> None:
         self.log = LogBuilder(records_per_unit=records_per_unit)
         self.ledger = Ledger()
         self.live = RunState()  # of drafts, as a writer folds them
@@ -135,6 +138,9 @@ class FoldMachine(RuleBasedStateMachine):
         self.snapshots = [Snapshot(0, RunState(), RunState())]
         base = BaseRef(run=CHILD, seq=1, hash=H) if is_fork else None
         self.write(draft(self.log, "run.admitted", root=self.log.run_id, base=base))
+        if decision is not None:
+            self.write(draft(self.log, "attempt.started"))
+            self.consent(Random(seed), decision)
         self.grow(seed, records)
 
     def write(self, record: Record) -> None:
@@ -419,7 +425,7 @@ class FoldMachine(RuleBasedStateMachine):
 
 def test_log_1_r_3_any_record_at_any_moment_is_judged_as_the_protocol_says() -> None:
     """By the fold and by the ledger alike; the state is the same, however it was come by."""
-    run_state_machine_as_test(FoldMachine, settings=effort(30, steps=30))
+    run_state_machine_as_test(FoldMachine, settings=effort(36, steps=30))
 
 
 def test_r_1_a_unit_that_takes_a_run_and_fails_counts_from_its_own_claim() -> None:

@@ -13,6 +13,7 @@ from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.journal import Flushes, Journal
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.store.memory import MemoryStore
+from psych_runtime.testing import LogBuilder
 from psych_schema.common import Scope
 from psych_schema.model import TextPart, UserMessage
 from psych_schema.record import (
@@ -23,6 +24,7 @@ from psych_schema.record import (
     Record,
     RunSettled,
 )
+from tests.unit.core.drafts import draft
 
 SYSTEM = System()
 TENANT = "acme"
@@ -100,6 +102,21 @@ def settled(run: str, state: str = "completed") -> RunSettled:
         at=SYSTEM.now(),
         state="completed" if state == "completed" else "failed",
     )
+
+
+def compacting(run: str) -> tuple[Record, Record]:
+    """Return notes of a model call that sums up."""
+    call, envelope = "mc_" + "1" * 26, {"run_id": run, "at": SYSTEM.now()}
+    log = LogBuilder()
+    started = draft(log, "model.started", call=call, turn=None, purpose="compaction")
+    completed = draft(log, "model.completed", call=call, turn=None)
+    return started.model_copy(update=envelope), completed.model_copy(update=envelope)
+
+
+def compacted(run: str) -> Record:
+    """Return a decision that names a record which is not there."""
+    record = draft(LogBuilder(), "context.compacted", call="mc_" + "1" * 26)
+    return record.model_copy(update={"run_id": run, "at": SYSTEM.now()})
 
 
 def ended(run: str) -> AttemptEnded:

@@ -213,6 +213,8 @@ class Pen:
         for _ in range(random.choice((1, 1, 2, 3))):
             kinds = ENDS if ends else OF_ATTEMPT
             for kind in random.sample(kinds, len(kinds)):
+                if kind == "context.compacted" and trial.objects != self.journal.state.objects:
+                    continue  # it names what was said last, which the ones before it may change
                 record = propose(self.paper, random, kind)
                 if record is not None and not refused(trial, record):
                     trial.apply(record, step(trial, record))

@@ -6,14 +6,25 @@ from contextvars import Context
 
 import pytest
 
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import CorruptLog, StoreUnavailable
 from psych_runtime.ports.answers import Answer, LeaseLost, SeqConflict, ThreadTaken
 from psych_runtime.ports.store import Unit
 from psych_runtime.runtime.flusher import Flusher
 from psych_runtime.runtime.signals import Lost, Stale
 from psych_runtime.store.memory import MemoryStore
 from psych_schema.store import RecordRow
-from tests.unit.runtime.made import Made, advisory, ended, held, settled, steer, types_of, write
+from tests.unit.runtime.made import (
+    Made,
+    advisory,
+    compacted,
+    compacting,
+    ended,
+    held,
+    settled,
+    steer,
+    types_of,
+    write,
+)
 
 
 class Told(MemoryStore):
@@ -230,3 +241,23 @@ async def test_r_20_read_that_fails_is_tried_again() -> None:
             await asyncio.sleep(0.005)
 
     assert made.journal.state.any("entry", "queued")
+
+
+async def test_r_22_decision_that_its_log_cannot_hold_ends_its_own_run_only() -> None:
+    """A compaction up to nowhere: its caller is told, other Runs of the commit go on."""
+    flushing = Flushing()
+    bad, good = await flushing.run(), await flushing.run()
+    bad.journal.note(*compacting(bad.run))
+    await idle(bad)
+    before = len(flushing.store.batches)
+    wrong = asyncio.create_task(bad.journal.decide(compacted(bad.run)))
+    right = asyncio.create_task(good.journal.decide(ended(good.run)))
+    async with asyncio.timeout(10):
+        with pytest.raises(CorruptLog):
+            await wrong
+        await right
+    await idle(bad, good)
+
+    assert [len(batch) for batch in flushing.store.batches[before:]] == [2]
+    assert isinstance(bad.journal.lost, CorruptLog)
+    assert bad.journal.lost.reason == "upto_unknown"
