@@ -23,6 +23,7 @@ _BATCH = 50
 _STORM_SECONDS = 20.0
 _ENOUGH = 500  # seeds in which each kind of fault must have struck
 _SHOWN = 10
+_TOLD = 1_000  # seeds between two lines of progress in a file
 _CHECKED = ("records", "commits", "states compared", "effects", "deaths")
 """What was judged each time that it happened."""
 _MUST_HAPPEN = (
@@ -134,12 +135,19 @@ def _all(seeds: Sequence[int], jobs: int, *, stop: bool) -> Batch:
         parts = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)]
         for one in pool.map(live, parts):
             found = found.plus(one)
-            if sys.stderr.isatty():
-                print(f"\r{found.seeds} of {len(seeds)} seeds", end="", file=sys.stderr)
+            _tell(found, len(seeds))
             if stop and found.failures:
                 pool.shutdown(cancel_futures=True)
                 break
     return found
+
+
+def _tell(found: Batch, seeds: int) -> None:
+    so_far = f"{found.seeds} of {seeds} seeds, {len(found.failures)} failures"
+    if sys.stderr.isatty():
+        print(f"\r{so_far}", end="", file=sys.stderr)
+    elif found.seeds % _TOLD == 0:
+        print(so_far, file=sys.stderr, flush=True)
 
 
 def _missing(found: Batch) -> Iterator[str]:
