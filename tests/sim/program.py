@@ -135,19 +135,21 @@ def _all(seeds: Sequence[int], jobs: int, *, stop: bool) -> Batch:
         parts = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)]
         for one in pool.map(live, parts):
             found = found.plus(one)
-            _tell(found, len(seeds))
+            _tell(one, found.seeds, len(seeds))
             if stop and found.failures:
                 pool.shutdown(cancel_futures=True)
                 break
     return found
 
 
-def _tell(found: Batch, seeds: int) -> None:
-    so_far = f"{found.seeds} of {seeds} seeds, {len(found.failures)} failures"
+def _tell(part: Batch, so_far: int, seeds: int) -> None:
+    """Say how far it came, and at once what failed: a long run may be cut short."""
+    for seed, problem in part.failures:
+        print(f"seed {seed}: {problem}", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
-        print(f"\r{so_far}", end="", file=sys.stderr)
-    elif found.seeds % _TOLD == 0:
-        print(so_far, file=sys.stderr, flush=True)
+        print(f"\r{so_far} of {seeds} seeds", end="", file=sys.stderr)
+    elif so_far % _TOLD == 0:
+        print(f"{so_far} of {seeds} seeds", file=sys.stderr, flush=True)
 
 
 def _missing(found: Batch) -> Iterator[str]:
