@@ -113,9 +113,9 @@ PLANTED: Final[Mapping[str, tuple[Edit, ...]]] = {
     ),
     "deaths are declared without a lease of contact": (
         Edit(
-            "store/_memory_workers.py",
-            "return row.since + timedelta(seconds=row.lease_seconds) <= now",
-            "return True",
+            "store/_contact.py",
+            "return unbroken and not is_broken(row, now)",
+            "return row.lease_until >= now",
         ),
     ),
     "a beat waits for the one before": (

@@ -244,8 +244,9 @@ class Store(Protocol):
     async def bury(self, observer: str) -> list[str]:
         """Mark every worker dead whose lease is over, in one statement; return their ids.
 
-        Nothing happens unless the observer is alive, its lease runs, and it has had one
-        whole lease of unbroken contact: since + lease <= now (R-6).
+        Nothing happens unless the observer is alive and has had one whole lease of contact that
+        is unbroken to this moment: since + lease <= now, and half its lease is left at least, so
+        that its next renewal would not break it (R-6).
         """
 
     async def sweep(self) -> None:

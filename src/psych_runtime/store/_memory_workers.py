@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
+from psych_runtime.store._contact import in_contact, is_broken
 from psych_schema.store import WorkerRow
 
 __all__ = ["MemoryWorkers"]
@@ -40,7 +41,7 @@ class MemoryWorkers:
         row = self._rows.get(worker)
         if row is None or row.dead:
             return False
-        broken = row.lease_until - now < timedelta(seconds=row.lease_seconds) / 2
+        broken = is_broken(row, now)
         self._rows[worker] = row.model_copy(
             update={
                 "lease_until": now + timedelta(seconds=lease_seconds),
@@ -57,19 +58,14 @@ class MemoryWorkers:
 
     def bury(self, observer: str, now: datetime) -> list[str]:
         """Mark every worker dead whose lease is over, if the observer may judge (R-6)."""
-        if not self._may_judge(observer, now):
+        judge = self._rows.get(observer)
+        if judge is None or judge.dead or not in_contact(judge, now):
             return []
         buried = [worker for worker in sorted(self.live) if self._rows[worker].lease_until < now]
         for worker in buried:
             self._rows[worker] = self._rows[worker].model_copy(update={"dead": True})
         self.live.difference_update(buried)
         return buried
-
-    def _may_judge(self, observer: str, now: datetime) -> bool:
-        row = self._rows.get(observer)
-        if row is None or row.dead or row.lease_until < now:
-            return False
-        return row.since + timedelta(seconds=row.lease_seconds) <= now
 
     def sweep(self, named: Callable[[str], bool]) -> None:
         """Drop dead rows that no header names."""

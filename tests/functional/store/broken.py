@@ -175,6 +175,18 @@ class Storms(MemoryStore):
         return await super().bury(observer)
 
 
+class TrustsOldContact(MemoryStore):
+    """Lets an observer judge whose last renewal is long ago, as long as its lease runs."""
+
+    async def bury(self, observer: str) -> list[str]:
+        for row in await self.workers():
+            if row.id == observer:
+                fresh = row.lease_until + timedelta(seconds=row.lease_seconds)
+                changed = row.model_copy(update={"lease_until": fresh})
+                self._rows._workers._rows[observer] = changed
+        return await super().bury(observer)
+
+
 class DropsContent(MemoryStore):
     """Keeps bodies only."""
 
@@ -382,6 +394,7 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (AnswersWithoutWriting, "what_was_answered_is_there_for_another_handle"),
     (RenewsTheDead, "a_dead_worker_never_renews"),
     (Storms, "nobody_dies_after_the_store_was_away"),
+    (TrustsOldContact, "an_observer_who_was_away_for_half_his_lease_buries_nobody"),
     (DropsContent, "bodies_and_contents_come_back_as_written"),
     (OverlapsPages, "pages_of_a_log_meet_without_overlap"),
     (ForgetsDeadlines, "the_store_computes_deadlines"),

@@ -246,7 +246,9 @@ class Oracle:
     def bury(self, observer: str) -> list[str]:
         """Declare dead whose lease is over, if the observer may judge."""
         now, row = self.clock(), self.rows.get(observer)
-        if row is None or row.dead or row.lease_until < now:
+        if row is None or row.dead:
+            return []
+        if (row.lease_until - now).total_seconds() < row.lease_seconds / 2:
             return []
         if row.since + timedelta(seconds=row.lease_seconds) > now:
             return []

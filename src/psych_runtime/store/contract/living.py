@@ -154,6 +154,24 @@ async def nobody_dies_after_the_store_was_away(harness: Harness) -> None:
 
 
 @check("R-6", methods=("bury", "renew"))
+async def an_observer_who_was_away_for_half_his_lease_buries_nobody(harness: Harness) -> None:
+    """Also while his lease runs: the others were away as long, and lapse by that alone."""
+    async with harness.open() as store:
+        worker, observer = await enlisted(store), await enlisted(store)
+        for _ in range(4):
+            await harness.advance(30)
+            await _renew(store, worker)
+            await _renew(store, observer)
+        await harness.advance(30)
+        await _renew(store, observer)
+        await harness.advance(80)
+        same(await store.bury(observer), [], "deaths by an observer with a fifth of his lease left")
+        await _renew(store, observer)
+        same(await store.bury(observer), [], "deaths by an observer who is back")
+        same(await _renew(store, worker) is None, False, "a renewal after the store was away")
+
+
+@check("R-6", methods=("bury", "renew"))
 async def a_worker_whose_lease_runs_is_not_buried(harness: Harness) -> None:
     """However long ago it was enlisted, and also at the last moment."""
     async with harness.open() as store:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from psych_runtime.ports.store import Renewed, Seen
+from psych_runtime.store._contact import in_contact, is_broken
 from psych_runtime.store.sqlite._rows import Value, worker_of
 from psych_runtime.store.sqlite._texts import Texts
 from psych_schema.base import format_instant
@@ -66,7 +67,7 @@ class Workers:
         row = self._row(worker)
         if row is None or row.dead:
             return False
-        broken = row.lease_until - self._now < timedelta(seconds=row.lease_seconds) / 2
+        broken = is_broken(row, self._now)
         values: dict[str, Value] = {
             "worker": worker,
             "until": self._until(lease_seconds),
@@ -87,9 +88,7 @@ class Workers:
     def bury(self, observer: str) -> list[str]:
         """Declare the lapsed workers dead, if the observer may judge (R-6)."""
         row = self._row(observer)
-        if row is None or row.dead or row.lease_until < self._now:
-            return []
-        if row.since + timedelta(seconds=row.lease_seconds) > self._now:
+        if row is None or row.dead or not in_contact(row, self._now):
             return []
         buried = self.lapsed()
         for worker in buried:

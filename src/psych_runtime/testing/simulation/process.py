@@ -64,19 +64,23 @@ class Process:
 
     def pause(self, seconds: float) -> None:
         """Stop it as SIGSTOP does."""
-        self._hit_at = self._loop.time() + seconds
+        self._suffer(seconds)
         self._loop.pause(self.name, seconds)
         self._loop.pause(self.supervisor, seconds)
 
     def hang(self, seconds: float) -> None:
         """Stop the executor's loop only."""
-        self._hit_at = self._loop.time() + seconds
+        self._suffer(seconds)
         self._loop.pause(self.name, seconds)
 
     def struck(self, kind: FaultKind) -> None:
         """Remember when something last went wrong."""
         if kind not in _HARMLESS:
-            self._hit_at = max(self._hit_at, self._loop.time())
+            self._suffer(0.0)
+
+    def _suffer(self, seconds: float) -> None:
+        """Remember until when it is hit; what lasts longer is not cut short by what comes after."""
+        self._hit_at = max(self._hit_at, self._loop.time() + seconds)
 
     def context(self, name: str) -> Context:
         """Return an empty context of this process, or of its supervisor."""
