@@ -19,7 +19,8 @@ PYTHON_READY := .venv/.psych-ready
 NODE_READY := node_modules/.psych-ready
 
 .PHONY: help setup demo generate check-generated check-published lint \
-	test test-fast test-unit test-functional test-e2e test-sim sim bench lock clean
+	test test-fast test-unit test-functional test-e2e test-sim services services-stop sim chaos \
+	bench lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,8 +48,8 @@ lint: $(PYTHON_READY) $(NODE_READY) ## ruff, mypy, import rules, schema rules, d
 	$(MAKE) --no-print-directory check-generated
 	$(MAKE) --no-print-directory check-published
 
-test: $(PYTHON_READY) $(NODE_READY) ## run every test (WORKERS=n processes, 2 unless told)
-	$(PYTEST) $(UNIT) tests/functional tests/e2e tests/sim
+test: $(PYTHON_READY) $(NODE_READY) services ## run every test (WORKERS=n processes, 2 unless told)
+	$(PYTEST) $(UNIT) tests/functional tests/services tests/e2e tests/chaos tests/sim
 
 test-fast: $(PYTHON_READY) ## the tests to run while editing: under a minute
 	$(PYTEST) $(FAST)
@@ -56,11 +57,11 @@ test-fast: $(PYTHON_READY) ## the tests to run while editing: under a minute
 test-unit: $(PYTHON_READY) ## unit tests, and those of the generator, typing and golden files
 	$(PYTEST) $(UNIT)
 
-test-functional: $(PYTHON_READY) $(NODE_READY) ## real stores and servers on loopback
-	$(PYTEST) tests/functional
+test-functional: $(PYTHON_READY) $(NODE_READY) services ## real stores and servers on loopback
+	$(PYTEST) tests/functional tests/services
 
-test-e2e: $(PYTHON_READY) $(NODE_READY) ## whole programs: workers killed, the command line
-	$(PYTEST) tests/e2e
+test-e2e: $(PYTHON_READY) $(NODE_READY) services ## whole programs: workers and servers killed
+	$(PYTEST) tests/e2e tests/chaos
 
 test-sim: $(PYTHON_READY) ## 500 simulated worlds, and faults planted into the engine
 	$(PYTEST) tests/sim
@@ -68,14 +69,25 @@ test-sim: $(PYTHON_READY) ## 500 simulated worlds, and faults planted into the e
 sim: $(PYTHON_READY) ## SEEDS=n simulated worlds (500), then each planted fault and its first seed
 	$(PYTHON) -m tests.sim --seeds $(SEEDS) --jobs $(WORKERS) --planted
 
+services: $(PYTHON_READY) $(NODE_READY) ## start the real servers that the store tests need
+	$(PYTHON) -m tests.services start
+
+services-stop: $(PYTHON_READY) ## stop them
+	$(PYTHON) -m tests.services stop
+
+chaos: $(PYTHON_READY) services ## kill and stop workers, restart databases; exact results
+	$(PYTHON) -m tests.chaos
+
 bench: $(PYTHON_READY) ## what the engine costs, each figure beside its yardstick
 	$(PYTHON) -m tests.bench --json docs/notes/bench.json
 
 lock: $(PYTHON_READY) ## bring requirements/ and package-lock.json up to date
 	tools/need_node
 	$(COMPILE) pyproject.toml --group dev --all-extras --upgrade --output-file requirements/dev.txt
+	$(COMPILE) tests/services/requirements.in --upgrade --output-file tests/services/requirements.txt
 	npm install --package-lock-only
-	$(PYTHON) tools/strip_npm_lock.py package-lock.json
+	npm install --prefix tests/services --package-lock-only
+	$(PYTHON) tools/strip_npm_lock.py package-lock.json tests/services/package-lock.json
 
 clean: ## remove what the other targets made
 	rm -rf .venv node_modules build dist .mypy_cache .ruff_cache .pytest_cache \

@@ -1,6 +1,8 @@
 """What holds for every test: no network but loopback, no listener of the library (REF-1)."""
 
+import asyncio
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,3 +44,11 @@ def nothing_was_refused(netguard_reports: Path) -> Iterator[None]:
     refused = psych_netguard.take_reports(str(netguard_reports))
     if refused:
         pytest.fail("\n".join(refused), pytrace=False)
+
+
+def pytest_sessionfinish() -> None:
+    """Leave no tables on servers that this process has used."""
+    if "tests.stores.kinds" in sys.modules:
+        from tests.stores.kinds import drop_all
+
+        asyncio.run(drop_all())

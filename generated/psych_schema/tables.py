@@ -168,6 +168,7 @@ def _run(meta: MetaData, prefix: str) -> Table:
         Column("referenced", _flag(), nullable=False),
         Column("created_at", _instant(), nullable=False),
         Column("open", _long(), nullable=False),
+        Column("capped", _flag(), nullable=False),
         PrimaryKeyConstraint("run_id"),
         CheckConstraint(
             column("state").in_(("ready", "running", "suspended", "settled", "corrupt")),

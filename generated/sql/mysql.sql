@@ -70,6 +70,7 @@ CREATE TABLE run (
 	referenced BOOL NOT NULL,
 	created_at DATETIME(6) NOT NULL,
 	open LONGTEXT NOT NULL,
+	capped BOOL NOT NULL,
 	CONSTRAINT run_pkey PRIMARY KEY (run_id),
 	CONSTRAINT run_state_check CHECK (state IN ('ready', 'running', 'suspended', 'settled', 'corrupt')),
 	CONSTRAINT run_abort_check CHECK (abort IN ('requested', 'forced'))

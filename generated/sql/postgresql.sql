@@ -80,6 +80,7 @@ CREATE TABLE run (
 	referenced BOOLEAN NOT NULL,
 	created_at TIMESTAMP(6) WITH TIME ZONE NOT NULL,
 	open TEXT NOT NULL,
+	capped BOOLEAN NOT NULL,
 	CONSTRAINT run_pkey PRIMARY KEY (run_id),
 	CONSTRAINT run_state_check CHECK (state IN ('ready', 'running', 'suspended', 'settled', 'corrupt')),
 	CONSTRAINT run_abort_check CHECK (abort IN ('requested', 'forced'))

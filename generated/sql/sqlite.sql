@@ -76,6 +76,7 @@ CREATE TABLE run (
 	referenced INTEGER NOT NULL,
 	created_at TEXT NOT NULL,
 	open TEXT NOT NULL,
+	capped INTEGER NOT NULL,
 	CONSTRAINT run_pkey PRIMARY KEY (run_id),
 	CONSTRAINT run_state_check CHECK (state IN ('ready', 'running', 'suspended', 'settled', 'corrupt')),
 	CONSTRAINT run_abort_check CHECK (abort IN ('requested', 'forced'))

@@ -23,6 +23,9 @@ from typing import TYPE_CHECKING, Final
 from psych_runtime._version import __version__
 
 if TYPE_CHECKING:
+    from psych_runtime._administrator import Administrator, Cap, administrator
+    from psych_runtime._erase import Erasure, RemainingCopy, erase
+    from psych_runtime._purge import purge
     from psych_runtime._reads import (
         TextChunk,
         answer,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         wait,
     )
     from psych_runtime._session import Session, session
+    from psych_runtime._sweep import sweep
     from psych_runtime._verify import verify
     from psych_runtime.api import Dispatched, Version, dispatch, interrupt, publish
     from psych_runtime.core.codec import parse_record
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
         RunError,
         RunFailed,
         RunNotFound,
+        RunNotSettled,
         RunSettled,
         RunStopping,
         SchemaMissing,
@@ -80,6 +85,7 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from psych_runtime.model.openai import OpenAIClient
+    from psych_runtime.ports.blob import BlobStore
     from psych_runtime.ports.model import ModelClient
     from psych_runtime.ports.policy import Allow, Ask, Deny, Policy, ToolFacts
     from psych_runtime.ports.store import Page, Store
@@ -106,12 +112,15 @@ if TYPE_CHECKING:
     from psych_schema.view import AnswerView, ReportView, StatusView, VerificationView
 
 __all__ = [
+    "Administrator",
     "AgentSpec",
     "Allow",
     "AllowAll",
     "AnswerView",
     "Ask",
+    "BlobStore",
     "CallDelta",
+    "Cap",
     "CodeTool",
     "ContentErased",
     "ContextOverflow",
@@ -122,6 +131,7 @@ __all__ = [
     "Dispatched",
     "EgressDenied",
     "EgressFailed",
+    "Erasure",
     "Finish",
     "IdempotencyConflict",
     "InputError",
@@ -150,10 +160,12 @@ __all__ = [
     "Receipt",
     "Record",
     "RegistrationError",
+    "RemainingCopy",
     "ReportView",
     "RunError",
     "RunFailed",
     "RunNotFound",
+    "RunNotSettled",
     "RunSettled",
     "RunState",
     "RunStopping",
@@ -183,14 +195,17 @@ __all__ = [
     "WaitTimeout",
     "Worker",
     "__version__",
+    "administrator",
     "answer",
     "dispatch",
+    "erase",
     "interrupt",
     "list_runs",
     "load_spec",
     "open_store",
     "parse_record",
     "publish",
+    "purge",
     "records",
     "report",
     "session",
@@ -198,12 +213,16 @@ __all__ = [
     "status",
     "stream",
     "stream_text",
+    "sweep",
     "tool",
     "verify",
     "wait",
 ]
 
 _HOMES: Final = {
+    "psych_runtime._administrator": "Administrator Cap administrator",
+    "psych_runtime._erase": "Erasure RemainingCopy erase",
+    "psych_runtime._purge": "purge",
     "psych_runtime._reads": (
         "TextChunk answer list_runs records report state status stream stream_text wait"
     ),
@@ -217,17 +236,19 @@ _HOMES: Final = {
         "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
         "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "
         "NotThreadTail PayloadTooLarge PsychError RegistrationError RunError RunFailed "
-        "RunNotFound RunSettled RunStopping SchemaMissing StoreClosed StoreError "
+        "RunNotFound RunNotSettled RunSettled RunStopping SchemaMissing StoreClosed StoreError "
         "StoreFull StoreReadOnly StoreUnavailable UnsupportedStore VersionNotFound "
         "WaitTimeout"
     ),
     "psych_runtime.model.openai": "OpenAIClient",
+    "psych_runtime.ports.blob": "BlobStore",
     "psych_runtime.ports.model": "ModelClient",
     "psych_runtime.ports.policy": "Allow Ask Deny Policy ToolFacts",
     "psych_runtime.ports.store": "Page Store",
     "psych_runtime.runtime.runtime": "Runtime",
     "psych_runtime.runtime.worker": "Worker",
     "psych_runtime._session": "Session session",
+    "psych_runtime._sweep": "sweep",
     "psych_runtime._verify": "verify",
     "psych_runtime.store.open": "open_store",
     "psych_runtime.tools.context": "ToolContext",

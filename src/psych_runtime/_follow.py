@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple, NoReturn
 
 from psych_runtime._arguments import check_page
+from psych_runtime._shown import shown
 from psych_runtime.core.codec import decode
 from psych_runtime.core.fold import fold
 from psych_runtime.errors import CorruptLog, RunFailed, StoreUnavailable
@@ -85,8 +86,14 @@ async def stream(
     tenant, head = scope.tenant, after
     last: str | None = None
     looked = False  # at the header, which alone tells that a log is corrupt
+    behind = True  # what the Run does now: what it did before may have been erased
     while True:
         rows = await patiently(partial(store.read, tenant, run_id, after=head, limit=_PAGE))
+        header: RunRow | None = None
+        if behind:
+            header = await _header(store, tenant, run_id)
+            rows = await patiently(partial(shown, store, header, rows))
+        behind = len(rows) == _PAGE
         settled = False
         for row in rows:
             entry = decode(row)
@@ -97,17 +104,23 @@ async def stream(
             head, last = row.seq, entry.hash
             settled = isinstance(entry.record, RunSettled | RunErased)
             yield entry.record
-        if len(rows) == _PAGE:
+        if behind:
             continue
-        if settled or (not (rows and looked) and await _is_over(store, tenant, run_id, head)):
+        if not settled and not (rows and looked):
+            header = header or await _header(store, tenant, run_id)
+            settled = await _is_over(store, header, head)
+        if settled:
             return
         looked = True
         await patiently(partial(store.wait, tenant, {run_id: head}, WAIT_SECONDS))
 
 
-async def _is_over(store: Store, tenant: str, run_id: str, head: int) -> bool:
+async def _header(store: Store, tenant: str, run_id: str) -> RunRow:
+    return await patiently(partial(store.header, tenant, run_id))
+
+
+async def _is_over(store: Store, header: RunRow, head: int) -> bool:
     """Tell whether nothing will come behind `head`. Raises CorruptLog for a corrupt Run."""
-    header = await patiently(partial(store.header, tenant, run_id))
     if header.state == "corrupt" and header.head <= head:
         await raise_corrupt(store, header)
     return header.state == "settled" and header.head <= head

@@ -28,6 +28,7 @@ from psych_runtime._follow import (
     stream,
     stream_text,
 )
+from psych_runtime._shown import shown, without_erased
 from psych_runtime.core.codec import Entry, decode
 from psych_runtime.core.fold import RunState, fold
 from psych_runtime.core.validation import read_spec
@@ -66,7 +67,7 @@ async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
     check_page(run_id, scope)
     header = await store.header(scope.tenant, run_id)
     rows = await store.read(scope.tenant, run_id, limit=header.head)
-    return _Log(header, list(_readable(rows)))
+    return _Log(header, list(_readable(without_erased(rows))))
 
 
 def _readable(rows: Iterable[RecordRow]) -> Iterable[Entry]:
@@ -152,6 +153,8 @@ async def records(
     """
     check_page(run_id, scope, after=after, limit=limit)
     rows = await store.read(scope.tenant, run_id, after=after, limit=limit)
+    if any(row.content is not None for row in rows):
+        rows = await shown(store, await store.header(scope.tenant, run_id), rows)
     return [decode(row).record for row in rows]
 
 

@@ -25,8 +25,8 @@ async def verify(
     Reads every record: that none is missing, that each names the one before it, that contents
     are those that were written (or erased, which a record must say), that the protocol could have
     produced them, that the Version and each document that they name are in the store as they
-    were, and that each column of the header is what the log makes it: all but `referenced`,
-    which other Runs decide. Nothing is repaired.
+    were, and that each column of the header is what the log makes it: all but `referenced` and
+    `capped`, which other Runs and the tenant's cap decide. Nothing is repaired.
 
     That shows that a log fits together. Who can write to the database can make another one that
     does, too, or cut one off: what proves that yours is neither is a head hash that you kept

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from psych_runtime._arguments import check_page, check_scope_type, check_text
+from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.validation import check_spec, read_spec
 from psych_runtime.errors import (
+    ContentErased,
     IdempotencyConflict,
     InvalidArgument,
     InvalidSpec,
@@ -120,7 +122,7 @@ async def dispatch(
     Raises:
         VersionNotFound: publish it first, in this tenant.
         IdempotencyConflict: the key admitted another request; `run_id` says which.
-        NotThreadTail: `continues` is not the settled tail of its thread.
+        NotThreadTail, ContentErased: `continues` is not the settled tail of its thread, or erased.
         PayloadTooLarge, InvalidPayload: the input; nothing was written.
         InvalidArgument: another argument; nothing was written.
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
@@ -306,6 +308,8 @@ async def _settled_tail(store: Store, tenant: str, run_id: str) -> RunRow:
     if tail is None or tail.run_id != run_id or tail.state != "settled":
         found = header if tail is None else tail
         raise NotThreadTail(run_id=run_id, tail=found.run_id, state=found.state)
+    if await is_erased(store, tail):
+        raise ContentErased(run_id=run_id)
     return tail
 
 

@@ -39,6 +39,8 @@ class RunRow(Open):
     created_at: Instant
     open: Mapping[str, int] = {}
     "Seq of the record that last moved each open or granted approval, open wait, queued entry, kept event and live child."
+    capped: bool = False
+    "Whether the Run is counted in its tenant's cap, while it is running."
 
 
 class RecordRow(Open):

@@ -13,7 +13,19 @@ from psych_runtime._version import __version__
 
 __all__ = ["app"]
 
-_NAMES: Final = ("new", "validate", "schema", "hash", "runs", "log", "report", "verify", "doctor")
+_NAMES: Final = (
+    "new",
+    "validate",
+    "schema",
+    "hash",
+    "migrate",
+    "ddl",
+    "runs",
+    "log",
+    "report",
+    "verify",
+    "doctor",
+)
 
 
 class _Commands(TyperGroup):
@@ -58,6 +70,14 @@ def _load(name: str) -> typer.Typer:
             from psych_runtime.cli.hash import hash_spec
 
             add(hash_spec)
+        case "migrate":
+            from psych_runtime.cli.migrate import migrate
+
+            add(migrate)
+        case "ddl":
+            from psych_runtime.cli.ddl import ddl
+
+            add(ddl)
         case "runs":
             from psych_runtime.cli.runs import runs
 

@@ -61,8 +61,8 @@ def doctor(
     With --rebuild the header of every Run is recomputed from its log, and each column that is
     not what the log makes it is named, as is each log that is not what was written. It finds and
     changes nothing: a log is never repaired. Where a header is wrong, the log is right; of the
-    column `referenced` it says nothing, since other Runs decide it. A Run that is gone with its
-    header is not missed: that takes a list of ids that you kept.
+    columns `referenced` and `capped` it says nothing, since other Runs and the tenant's cap decide
+    them. A Run that is gone with its header is not missed: that takes a list of ids that you kept.
 
     Exit code 1 when a problem was found; with --rebuild, 2 when the store could not be opened or
     read, so that nothing was compared. Of the Runs, a tenant's are looked at. With --json the

@@ -68,8 +68,9 @@ def verify(
     was cut off, or written anew by somebody with access to the database, is found consistent,
     and a Run that is gone with its header is not missed: keep the ids of yours, too.
 
-    Every column of a header is compared but `referenced`, which other Runs decide. The Version
-    and the documents that a log names must be in the store, and be what they were.
+    Every column of a header is compared but `referenced` and `capped`, which other Runs and the
+    tenant's cap decide. The Version and the documents that a log names must be in the store, and
+    be what they were.
 
     Exit code 1 when something does not fit, or is not proven; nothing is repaired. Exit code 2
     when it could not be checked: wrong usage, no such Run, a store that cannot be opened or read.

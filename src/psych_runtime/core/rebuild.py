@@ -154,8 +154,8 @@ class Traces:
 def rebuild(entries: Iterable[Entry]) -> dict[str, object]:
     """Return each column of the header that the log determines, by name. Raises CorruptLog.
 
-    SOME stands for a value that only the store knows; a column that is missing (`referenced` of
-    most Runs) may be anything.
+    SOME stands for a value that only the store knows; a column that is missing (`capped`, and
+    `referenced` of most Runs) may be anything.
     """
     state, traces = _folded(entries)
     return traces.columns(state)

@@ -147,7 +147,7 @@ def check_spec(
         models: names that a ModelRef may have; None when a client cannot know.
         reserved: names of built-in tools, which no other may have.
     """
-    issues = [*_check_names(spec, reserved)]
+    issues = [*_check_names(spec, reserved), *_check_texts(spec)]
     unchecked = []
     if tools is not None:
         issues += _check_tools(spec, tools)
@@ -173,6 +173,13 @@ def _check_tools(spec: Spec, registered: Collection[str]) -> Iterator[Issue]:
                 shown(tool.name),
                 nearest(tool.name, registered),
             )
+
+
+def _check_texts(spec: Spec) -> Iterator[Issue]:
+    """Find what no store keeps: the instructions become a document as they are (LOG-5)."""
+    if "\0" in spec.instructions:
+        message = "has the character U+0000, which not every database keeps; take it out"
+        yield Issue("/instructions", message, "nul_character")
 
 
 def _check_names(spec: Spec, reserved: Collection[str]) -> Iterator[Issue]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "Answer",
+    "CapReached",
     "Committed",
     "KeyTaken",
     "LeaseLost",
@@ -56,4 +57,13 @@ class ThreadTaken:
     position: int
 
 
-type Answer = Committed | RunNotFound | LeaseLost | SeqConflict | KeyTaken | ThreadTaken
+@dataclass(frozen=True, slots=True)
+class CapReached:
+    """As many of the tenant's Runs are running as its cap allows (R-15)."""
+
+    tenant: str
+
+
+type Answer = (
+    Committed | RunNotFound | LeaseLost | SeqConflict | KeyTaken | ThreadTaken | CapReached
+)

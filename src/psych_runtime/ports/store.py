@@ -13,13 +13,14 @@ from typing import Final, Literal, NamedTuple, Protocol, Self
 from psych_runtime.ports.answers import Answer
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.record import Record
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = [
     "MAX_OPEN",
     "MAX_UNIT_BYTES",
     "MAX_UNIT_RECORDS",
     "REMAINING",
+    "UNCAPPED",
     "UNSET",
     "Admit",
     "After",
@@ -41,6 +42,7 @@ __all__ = [
 MAX_UNIT_RECORDS: Final = 90
 MAX_UNIT_BYTES: Final = 3_000_000
 MAX_OPEN: Final = 128  # objects that a header may name as open
+UNCAPPED: Final = 2_147_483_647  # the limit in a row of a cap that was lifted
 
 
 class Unset(Enum):
@@ -192,7 +194,8 @@ class Store(Protocol):
 
         Units are independent. A unit is judged in this order: RunNotFound (also another
         tenant's), LeaseLost (fence is not the epoch), SeqConflict (head is not expect_head, or
-        an admitted id exists), KeyTaken, ThreadTaken. Rows are locked in run_id order.
+        an admitted id exists), KeyTaken, ThreadTaken, CapReached (see `set_cap`). Rows are locked
+        in run_id order.
         """
 
     async def read(
@@ -217,6 +220,8 @@ class Store(Protocol):
         Claimable: ready with wake_at null or due; suspended with wake_at due; running with its
         worker dead or missing. Tenants follow `after_tenant` in order and wrap around, each
         with a quota; inside a tenant priority, higher first, then wake_at (null as created_at).
+        Of a tenant with a cap, no more are given than it has room for, besides those of dead
+        workers, which take no more room than they have.
         """
 
     async def overdue(self, limit: int) -> list[RunRow]:
@@ -288,6 +293,35 @@ class Store(Protocol):
         limit: int = 100,
     ) -> Page:
         """Return a page of headers, newest first. InvalidPayload for a cursor not of ours."""
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound how many Runs of a tenant may be running at once (R-15); None lifts the bound.
+
+        From then on a change whose state becomes running, and was not, counts, and is CapReached
+        when `limit` are counted; the header says `capped` until a change takes the Run out of
+        running. Runs that are running already are not counted, and are not stopped. A cap that
+        was lifted goes on counting, with the limit UNCAPPED, so that a later one is exact.
+        """
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        """Return a tenant's cap and how many Runs it counts; None when it never had one."""
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        """Take content and salt off up to `limit` records of a Run; True when none has any left.
+
+        The second half of erasing (R-11): `run.erased` is in the log by then. Bodies stay as
+        they are. Repeatable. Raises RunNotFound.
+        """
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        """Delete Runs with their records, keys and places in threads, all or none (ST-6).
+
+        `headers` are as they were read; False, and nothing is deleted, when one of them has
+        another head, state or `referenced` now, or is gone. `keys` are admission keys to forget
+        besides, those under run_id "". At most 90 Runs.
+        """
 
     async def migrate(self) -> None:
         """Bring the tables to this build's schema; repeatable, safe when two do it at once."""

@@ -2,10 +2,10 @@
 
 from psych_runtime.core.codec import decode
 from psych_runtime.core.conversation import Conversation
-from psych_runtime.errors import CorruptLog
+from psych_runtime.errors import ContentErased, CorruptLog
 from psych_runtime.ports.store import Store
 from psych_schema.model import Message
-from psych_schema.record import RunAdmitted
+from psych_schema.record import RunAdmitted, RunErased
 
 __all__ = ["messages_before"]
 
@@ -22,6 +22,8 @@ async def messages_before(store: Store, tenant: str, admitted: RunAdmitted) -> t
         first = log[0] if log else None
         if not isinstance(first, RunAdmitted):
             raise CorruptLog(reason="run_is_none", run_id=previous, seq=1)
+        if isinstance(log[-1], RunErased):  # its contents may not all be gone yet
+            raise ContentErased(run_id=previous)
         logs.append(log)
         previous = first.thread.previous
     before: tuple[Message, ...] = ()

@@ -14,7 +14,7 @@ from psych_runtime._version import __version__
 from psych_runtime.core.codec import SCHEMA_VERSION
 from psych_runtime.core.validation import read_spec
 from psych_runtime.errors import InvalidSpec, StoreUnavailable
-from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.answers import CapReached, Committed
 from psych_runtime.ports.store import Exclude, Seen, Store
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
@@ -198,7 +198,7 @@ class Worker:
         if crashes >= self._host.max_attempts:
             self._begin(self._exhaust(header, crashes, worker))
         else:
-            self._begin(self._claim_each([(header, crashes)], worker))
+            self._begin(self._reclaim(header, crashes, worker))
 
     # claiming
 
@@ -256,13 +256,15 @@ class Worker:
                     continue
                 risky = True
             picked.append((header, crashes))
-        await self._claim_each(picked, worker)
-        return len(picked) + learned
+        return learned + await self._claim_each(picked, worker)
 
-    async def _claim_each(self, picked: list[tuple[RunRow, int]], worker: str) -> None:
-        """Take each Run by a unit of its own; losing a race is normal."""
+    async def _claim_each(self, picked: list[tuple[RunRow, int]], worker: str) -> int:
+        """Take each Run by a unit of its own; losing a race is normal.
+
+        Return how many are not ready any more: one that its tenant's cap kept out still is.
+        """
         if not picked or self.lease.worker != worker:
-            return
+            return 0
         units = [
             claim_unit(
                 header,
@@ -283,10 +285,14 @@ class Worker:
             for (header, crashes), answer in zip(picked, found, strict=True):
                 if isinstance(answer, Committed) and self.lease.worker == worker:
                     await self._start(header, crashes)
+            return sum(not isinstance(answer, CapReached) for answer in found)
         except Lost:
-            return
+            return 0
         finally:
             self._claiming -= ids
+
+    async def _reclaim(self, header: RunRow, crashes: int, worker: str) -> None:
+        await self._claim_each([(header, crashes)], worker)
 
     async def _start(self, header: RunRow, crashes: int) -> None:
         spec = await self._spec(header)

@@ -5,9 +5,10 @@ are. The clock is passed in; an instant that was due once is checked again when 
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from heapq import merge
+from itertools import islice
 from typing import Final
 
 from psych_runtime.store._order import Position, claim_key
@@ -41,6 +42,11 @@ class MemoryIndex:
             self._listed.setdefault(header.tenant, []), Position(header.created_at, header.run_id)
         )
         self._enter(header)
+
+    def remove(self, header: RunRow) -> None:
+        """Forget a Run that is deleted."""
+        _discard(self._listed[header.tenant], Position(header.created_at, header.run_id))
+        self._leave(header)
 
     def move(self, before: RunRow, after: RunRow) -> None:
         """Follow a change of an indexed column."""
@@ -83,11 +89,17 @@ class MemoryIndex:
         self._aborted.pop(run_id, None)
 
     def claimable(
-        self, now: datetime, after_tenant: str, live: Collection[str]
+        self,
+        now: datetime,
+        after_tenant: str,
+        live: Collection[str],
+        wanted: Callable[[RunRow], bool],
+        room: Callable[[str], int | None],
     ) -> Iterator[Iterator[RunRow]]:
         """Give each tenant's claimable Runs in order, tenants from behind the cursor on.
 
-        `live` are the workers that are not dead; what others hold is claimable.
+        `live` are the workers that are not dead; what others hold is claimable. Of a tenant's
+        `wanted` Runs that wait, no more are given than it has `room` for; None is no bound.
         """
         self._wake(now)
         orphans: dict[str, list[_Key]] = {}
@@ -97,7 +109,9 @@ class MemoryIndex:
         tenants = sorted(self._ready.keys() | orphans.keys())
         start = bisect_right(tenants, after_tenant)
         for tenant in tenants[start:] + tenants[:start]:
-            yield self._in_order(now, self._ready.get(tenant, []), sorted(orphans.get(tenant, [])))
+            waiting = filter(wanted, self._waiting(now, tenant))
+            held = filter(wanted, self._rows(sorted(orphans.get(tenant, []))))
+            yield merge(islice(waiting, room(tenant)), held, key=claim_key)
 
     def _wake(self, now: datetime) -> None:
         due = bisect_right(self._sleeping, now, key=lambda entry: entry[0])
@@ -106,14 +120,14 @@ class MemoryIndex:
             insort(self._ready.setdefault(header.tenant, []), claim_key(header))
         del self._sleeping[:due]
 
-    def _in_order(
-        self, now: datetime, waiting: list[_Key], orphans: list[_Key]
-    ) -> Iterator[RunRow]:
-        for _, _, run_id in merge(waiting, orphans):
-            header = self._runs[run_id]
-            is_due = header.wake_at is None or header.wake_at <= now
-            if is_due or header.state == "running":
+    def _waiting(self, now: datetime, tenant: str) -> Iterator[RunRow]:
+        for header in self._rows(self._ready.get(tenant, ())):
+            if header.wake_at is None or header.wake_at <= now:
                 yield header
+
+    def _rows(self, keys: Iterable[_Key]) -> Iterator[RunRow]:
+        for _, _, run_id in keys:
+            yield self._runs[run_id]
 
     def overdue(self, now: datetime, live: Collection[str]) -> Iterator[RunRow]:
         """Give Runs that are aborted or past their deadline and that no live worker holds."""

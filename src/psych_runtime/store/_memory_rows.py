@@ -6,12 +6,14 @@ The same rows as in a database, so that nothing passes here that another store w
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 from psych_runtime import errors
 from psych_runtime._system import System
 from psych_runtime.ports.answers import (
     Answer,
+    CapReached,
     Committed,
     KeyTaken,
     LeaseLost,
@@ -29,6 +31,7 @@ from psych_runtime.ports.store import (
     RunFilter,
     Unit,
 )
+from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._memory_index import INDEXED, MemoryIndex
 from psych_runtime.store._memory_workers import MemoryWorkers
 from psych_runtime.store._notices import Heads, Notices
@@ -40,9 +43,16 @@ from psych_runtime.store._order import (
     seen,
     take_fairly,
 )
-from psych_runtime.store._unicode import check_unicode, check_unit
-from psych_runtime.store.units import admitted, changed, check_units, heads_after
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_runtime.store._storable import check_storable, check_unit
+from psych_runtime.store.units import (
+    admitted,
+    changed,
+    check_deletion,
+    check_units,
+    heads_after,
+    is_as_seen,
+)
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["MemoryRows"]
 
@@ -56,9 +66,10 @@ class MemoryRows:
         self._lock = threading.Lock()
         self._runs: dict[str, RunRow] = {}
         self._logs: dict[str, list[RecordRow]] = {}
-        self._keys: dict[tuple[str, str, str], KeyRow] = {}
-        self._threads: dict[tuple[str, str, int], str] = {}
+        self._keys: dict[tuple[str, str], dict[str, KeyRow]] = {}
+        self._threads: dict[tuple[str, str], dict[int, str]] = {}
         self._tails: dict[tuple[str, str], tuple[int, str]] = {}
+        self._caps = MemoryCaps()
         self._workers = MemoryWorkers()
         self._texts: dict[tuple[str, str, str], str] = {}
         self._index = MemoryIndex(self._runs)
@@ -96,21 +107,26 @@ class MemoryRows:
                 fence = fence or LeaseLost(change.run_id)
             if change.expect_head != header.head:
                 head = head or SeqConflict(change.run_id)
-        return fence or head or self._judge_names(unit)
+        return fence or head or self._judge_names(unit) or self._judge_cap(unit)
 
     def _judge_names(self, unit: Unit) -> Answer | None:
         for key in unit.keys:
-            known = self._keys.get((unit.tenant, key.run_id, key.key))
+            known = self._keys.get((unit.tenant, key.run_id), {}).get(key.key)
             if known is not None:
                 return KeyTaken(known.key, known.digest, known.receipt)
-        places: set[tuple[str, str, int]] = set()
+        places: set[tuple[str, int]] = set()
         for change in unit.changes:
             if isinstance(change, Admit):
-                place = (unit.tenant, change.header.thread, change.header.position)
-                if place in self._threads or place in places:
-                    return ThreadTaken(change.header.thread, change.header.position)
+                place = thread, position = change.header.thread, change.header.position
+                if position in self._threads.get((unit.tenant, thread), ()) or place in places:
+                    return ThreadTaken(*place)
                 places.add(place)
         return None
+
+    def _judge_cap(self, unit: Unit) -> Answer | None:
+        changes = (change for change in unit.changes if isinstance(change, Change))
+        pairs = ((self._runs[change.run_id], change.header) for change in changes)
+        return None if self._caps.has_room(unit.tenant, pairs) else CapReached(unit.tenant)
 
     def _apply(self, unit: Unit) -> None:
         for change in unit.changes:
@@ -119,14 +135,14 @@ class MemoryRows:
             else:
                 self._change(change)
         for key in unit.keys:
-            self._keys[unit.tenant, key.run_id, key.key] = key
+            self._keys.setdefault((unit.tenant, key.run_id), {})[key.key] = key
 
     def _admit(self, admit: Admit) -> None:
         header = admitted(admit, self.system.now())
         run_id, thread = header.run_id, (header.tenant, header.thread)
         self._runs[run_id] = header
         self._logs[run_id] = [sealed.row for sealed in admit.records]
-        self._threads[*thread, header.position] = run_id
+        self._threads.setdefault(thread, {})[header.position] = run_id
         place = (header.position, run_id)
         self._tails[thread] = max(self._tails.get(thread, place), place)
         self._index.add(header)
@@ -134,6 +150,7 @@ class MemoryRows:
     def _change(self, change: Change) -> None:
         before = self._runs[change.run_id]
         columns = changed(before, change, self.system.now())
+        columns |= self._caps.count(before, change.header)
         after = before.model_copy(update=columns)
         self._runs[change.run_id] = after
         self._logs[change.run_id].extend([sealed.row for sealed in change.records])
@@ -153,7 +170,7 @@ class MemoryRows:
             return self._header(tenant, run_id)
 
     def _header(self, tenant: str, run_id: str) -> RunRow:
-        check_unicode(tenant, run_id)
+        check_storable(tenant, run_id)
         header = self._runs.get(run_id)
         if header is None or header.tenant != tenant:
             raise errors.RunNotFound(run_id=run_id)
@@ -161,19 +178,19 @@ class MemoryRows:
 
     def tail(self, tenant: str, thread: str) -> RunRow | None:
         """Return the last Run of a thread."""
-        check_unicode(tenant, thread)
+        check_storable(tenant, thread)
         with self._lock:
             last = self._tails.get((tenant, thread))
             return None if last is None else self._runs[last[1]]
 
     def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
         """Return a key row."""
-        check_unicode(tenant, run_id, key)
-        return self._keys.get((tenant, run_id, key))
+        check_storable(tenant, run_id, key)
+        return self._keys.get((tenant, run_id), {}).get(key)
 
     def moved(self, tenant: str, heads: Mapping[str, int]) -> set[str]:
         """Return Runs of this tenant that are past the given heads."""
-        check_unicode(tenant, *heads)
+        check_storable(tenant, *heads)
         with self._lock:
             found = {run_id: self._runs.get(run_id) for run_id in heads}
         return {
@@ -184,13 +201,17 @@ class MemoryRows:
 
     def ready(self, limit: int, after_tenant: str, exclude: Exclude) -> Found:
         """Return claimable Runs (R-15)."""
+        check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         with self._lock:
             now = self.system.now()
-            tenants = self._index.claimable(now, after_tenant, self._workers.live)
-            wanted = (
-                (header for header in runs if not excluded(header, exclude)) for runs in tenants
+            tenants = self._index.claimable(
+                now,
+                after_tenant,
+                self._workers.live,
+                lambda header: not excluded(header, exclude),
+                self._caps.room,
             )
-            return Found(now, take_fairly(wanted, limit))
+            return Found(now, take_fairly(tenants, limit))
 
     def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""
@@ -199,7 +220,7 @@ class MemoryRows:
 
     def list_runs(self, tenant: str, wanted: RunFilter, cursor: str | None, limit: int) -> Page:
         """Return a page of a tenant's Runs."""
-        check_unicode(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
+        check_storable(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
         before = None if cursor is None else decode_cursor(cursor)
         with self._lock:
             found = (
@@ -215,6 +236,7 @@ class MemoryRows:
         self, worker: str, lease_seconds: float, build: str, tools: Sequence[str]
     ) -> datetime:
         """Write a worker's row; return the store's now."""
+        check_storable(worker, build, *tools)
         with self._lock:
             now = self.system.now()
             self._workers.enlist(worker, lease_seconds, build, tools, now)
@@ -227,6 +249,7 @@ class MemoryRows:
 
     def renew(self, worker: str, lease_seconds: float, run_ids: Sequence[str]) -> Renewed | None:
         """Prolong a lease and tell about Runs."""
+        check_storable(worker, *run_ids)
         with self._lock:
             now = self.system.now()
             if not self._workers.renew(worker, lease_seconds, now):
@@ -236,11 +259,13 @@ class MemoryRows:
 
     def held_by(self, worker: str) -> list[RunRow]:
         """Return the running Runs of a worker."""
+        check_storable(worker)
         with self._lock:
             return list(self._index.held(worker))
 
     def bury(self, observer: str) -> list[str]:
         """Mark workers dead (R-6)."""
+        check_storable(observer)
         with self._lock:
             return self._workers.bury(observer, self.system.now())
 
@@ -249,12 +274,59 @@ class MemoryRows:
         with self._lock:
             self._workers.sweep(self._index.named)
 
+    def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound how many Runs of a tenant may be running."""
+        check_storable(tenant)
+        with self._lock:
+            self._caps.set(tenant, limit)
+
+    def cap(self, tenant: str) -> CapRow | None:
+        """Return a tenant's cap."""
+        check_storable(tenant)
+        return self._caps.row(tenant)
+
+    def blank(self, tenant: str, run_id: str, limit: int) -> bool:
+        """Take contents and salts off; True when none is left."""
+        with self._lock:
+            self._header(tenant, run_id)
+            log = self._logs[run_id]
+            left = (at for at, row in enumerate(log) if (row.content, row.salt) != (None, None))
+            for at in islice(left, limit):
+                log[at] = log[at].model_copy(update={"content": None, "salt": None})
+            return next(left, None) is None
+
+    def delete_runs(self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str]) -> bool:
+        """Delete Runs that are as they were seen, all or none."""
+        check_deletion(headers)
+        check_storable(tenant, *[header.run_id for header in headers], *keys)
+        with self._lock:
+            now = [self._runs.get(header.run_id) for header in headers]
+            if not all(map(partial(is_as_seen, tenant), now, headers)):
+                return False
+            for header in headers:
+                self._delete(self._runs[header.run_id])
+            for key in keys:
+                self._keys.get((tenant, ""), {}).pop(key, None)
+            return True
+
+    def _delete(self, header: RunRow) -> None:
+        self._index.remove(header)
+        del self._runs[header.run_id], self._logs[header.run_id]
+        self._keys.pop((header.tenant, header.run_id), None)
+        thread = header.tenant, header.thread
+        places = self._threads[thread]
+        del places[header.position]
+        if places:
+            self._tails[thread] = max(places.items())
+        else:
+            del self._threads[thread], self._tails[thread]
+
     def put_text(self, table: str, tenant: str, hash: str, text: str) -> None:
         """Keep a text by its hash, once."""
-        check_unicode(tenant, hash, text)
+        check_storable(tenant, hash, text)
         self._texts.setdefault((table, tenant, hash), text)
 
     def text(self, table: str, tenant: str, hash: str) -> str | None:
         """Return a text by its hash."""
-        check_unicode(tenant, hash)
+        check_storable(tenant, hash)
         return self._texts.get((table, tenant, hash))

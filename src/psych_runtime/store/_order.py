@@ -16,6 +16,7 @@ __all__ = [
     "TENANT_WINDOW",
     "Position",
     "claim_key",
+    "cursor_at",
     "cursor_behind",
     "decode_cursor",
     "encode_cursor",
@@ -28,6 +29,7 @@ __all__ = [
 ANY_RUN: Final = RunFilter()
 NOTHING_EXCLUDED: Final = Exclude()
 TENANT_WINDOW: Final = 64  # tenants that one read of claimable Runs looks at
+_LOWEST_RUN: Final = "run_" + "0" * 26
 _CURSOR: Final = re.compile(r"[0-9TZ:.-]{27}_run_[0-9a-z]{26}")
 
 
@@ -107,6 +109,11 @@ def cursor_behind(place: Position) -> str | None:
     """Return the cursor behind `place`, None when no cursor can say it."""
     cursor = _text(place)
     return cursor if _CURSOR.fullmatch(cursor) else None
+
+
+def cursor_at(instant: datetime) -> str:
+    """Return the cursor behind which Runs are that were created before `instant`."""
+    return _text(Position(instant, _LOWEST_RUN))
 
 
 def _text(place: Position) -> str:

@@ -17,7 +17,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreError, StoreUnavailable
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Store, Unit
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["FAULT_KINDS", "FaultKind", "Faults", "FaultyStore", "Victim"]
 
@@ -331,6 +331,24 @@ class FaultyStore:
         return await self._call(
             lambda: self._inner.list_runs(tenant, filter=filter, cursor=cursor, limit=limit)
         )
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Set or lift a cap."""
+        await self._call(lambda: self._inner.set_cap(tenant, limit))
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        """Read a cap."""
+        return await self._call(lambda: self._inner.cap(tenant))
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        """Take contents off records."""
+        return await self._call(lambda: self._inner.blank(tenant, run_id, limit=limit))
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        """Delete Runs."""
+        return await self._call(lambda: self._inner.delete_runs(tenant, headers, keys))
 
     async def migrate(self) -> None:
         """Bring the tables to this build's schema, without faults."""

@@ -15,7 +15,7 @@ from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._memory_rows import MemoryRows
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["MemoryStore"]
 
@@ -141,6 +141,24 @@ class MemoryStore:
     ) -> Page:
         """Return a page of headers, newest first."""
         return self._rows.list_runs(tenant, filter, cursor, limit)
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound how many Runs of a tenant may be running (R-15); None lifts the bound."""
+        self._rows.set_cap(tenant, limit)
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        """Return a tenant's cap, None when it never had one."""
+        return self._rows.cap(tenant)
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""
+        return self._rows.blank(tenant, run_id, limit)
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        """Delete Runs that are as they were read, all or none (ST-6)."""
+        return self._rows.delete_runs(tenant, headers, keys)
 
     async def migrate(self) -> None:
         """Do nothing: there are no tables."""

@@ -43,6 +43,7 @@ class LogStatements:
             c.remaining_seconds,
             c.abort,
             c.referenced,
+            c.capped,
         ).where(c.run_id == bindparam("run_id"))
 
     def advance_head(self) -> Update:
@@ -78,6 +79,7 @@ class LogStatements:
             remaining_seconds=bindparam("remaining_seconds"),
             abort=bindparam("abort"),
             referenced=bindparam("referenced"),
+            capped=bindparam("capped"),
         )
 
     def insert_row(self, name: str) -> Insert:

@@ -2,12 +2,27 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from psych_runtime.ports.store import UNSET, Admit, After, Change, HeaderChange, Remaining, Unit
 from psych_runtime.store._notices import Heads
+from psych_schema.common import RunPhase
 from psych_schema.store import RunRow
 
-__all__ = ["admitted", "changed", "check_units", "edit_open", "heads_after"]
+__all__ = [
+    "MAX_DELETED",
+    "admitted",
+    "changed",
+    "check_deletion",
+    "check_units",
+    "edit_open",
+    "enters",
+    "heads_after",
+    "is_as_seen",
+    "leaves",
+]
+
+MAX_DELETED: Final = 90  # Runs of one delete_runs
 
 
 def check_units(units: Sequence[Unit]) -> None:
@@ -106,3 +121,31 @@ def heads_after(unit: Unit) -> Heads:
         elif isinstance(change, Change):
             heads[unit.tenant, change.run_id] = change.expect_head + 1
     return heads
+
+
+def enters(state: RunPhase, edit: HeaderChange) -> bool:
+    """Tell whether a change makes a Run running that was not: its tenant's cap counts it."""
+    return edit.state == "running" and state != "running"
+
+
+def leaves(capped: bool, edit: HeaderChange) -> bool:
+    """Tell whether a change ends what made a Run count in its tenant's cap."""
+    return capped and edit.state is not UNSET and edit.state != "running"
+
+
+def check_deletion(headers: Sequence[RunRow]) -> None:
+    """Refuse what no caller of delete_runs may send. ValueError: a bug of the caller."""
+    if len(headers) > MAX_DELETED:
+        raise ValueError(f"{len(headers)} runs to delete, at most {MAX_DELETED} at once")
+    if len({header.run_id for header in headers}) != len(headers):
+        raise ValueError("the same run to delete twice")
+
+
+def is_as_seen(tenant: str, now: RunRow | None, seen: RunRow) -> bool:
+    """Tell whether a Run that is to be deleted is a tenant's, and as its caller saw it."""
+    return now is not None and (now.tenant, now.head, now.state, now.referenced) == (
+        tenant,
+        seen.head,
+        seen.state,
+        seen.referenced,
+    )

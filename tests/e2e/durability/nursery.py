@@ -32,14 +32,11 @@ class Job:
     """What a worker needs to know; effects are lines in `folder`/effects."""
 
     folder: str
+    url: str
+    prefix: str
     lease_seconds: float
     tools: list[str]
     slow: bool = False
-
-    @property
-    def url(self) -> str:
-        """The store."""
-        return f"sqlite:///{self.folder}/runs.db"
 
 
 async def while_there(flag: Path) -> None:
@@ -93,7 +90,8 @@ def make_runtime(job: Job) -> Runtime:
     for _ in range(TURNS if job.slow else 1):
         model.turn(tool_calls=[(name, {}) for name in job.tools])
     model.turn(text="Done.")
-    return Runtime(store=open_store(job.url), model=model, registry=registry, policy=AllowAll())
+    store = open_store(job.url, prefix=job.prefix)
+    return Runtime(store=store, model=model, registry=registry, policy=AllowAll())
 
 
 async def work(job: Job) -> None:

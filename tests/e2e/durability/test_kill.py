@@ -1,4 +1,4 @@
-"""Real processes on one SQLite file: killed, stopped, woken (RUN-1, RUN-2, D9)."""
+"""Real processes on one store: killed, stopped, woken (RUN-1, RUN-2, D9)."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import NamedTuple
 
 import pytest
 
@@ -32,15 +33,24 @@ from tests.functional.engine.harness import (
     run_to_end,
     runtime,
 )
+from tests.stores.kinds import tables_of
 
 LEASE_SECONDS = 1.0
+
+
+class Place(NamedTuple):
+    """A store by its name."""
+
+    url: str
+    prefix: str
 
 
 class Nursery:
     """The process that starts workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, place: Place) -> None:
         self.folder = folder
+        self._place = place
         command = [sys.executable, "-m", "tests.e2e.durability.nursery"]
         self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
         self._live: set[int] = set()
@@ -49,7 +59,8 @@ class Nursery:
         """Start a worker whose model asks for `tools`; return its process id."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        job = Job(str(self.folder), LEASE_SECONDS, list(tools), slow)
+        place = self._place
+        job = Job(str(self.folder), place.url, place.prefix, LEASE_SECONDS, list(tools), slow)
         self._process.stdin.write(json.dumps(vars(job)) + "\n")
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline())
@@ -73,18 +84,28 @@ class Nursery:
         return file.read_text().splitlines() if file.exists() else []
 
 
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "mariadb"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where the Runs are: each store that several processes can share, in turn."""
+    if request.param == "sqlite":
+        return Place(f"sqlite:///{tmp_path}/runs.db", "")
+    tables = tables_of(request.param)
+    await tables.empty()
+    return Place(f"{tables.url}?timeout_seconds={LEASE_SECONDS / 2}", tables.prefix)
+
+
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator[Nursery]:
-    """A process that starts workers on `tmp_path`."""
-    made = Nursery(tmp_path)
+def nursery(tmp_path: Path, place: Place) -> Iterator[Nursery]:
+    """A process that starts workers on `place`."""
+    made = Nursery(tmp_path, place)
     yield made
     made.close()
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    """The file that all processes share."""
-    opened = open_store(f"sqlite:///{tmp_path}/runs.db")
+async def store(place: Place) -> AsyncIterator[Store]:
+    """The store that all processes share."""
+    opened = open_store(place.url, prefix=place.prefix)
     await opened.migrate()
     async with opened:
         yield opened
@@ -101,7 +122,7 @@ async def in_a_tool(nursery: Nursery, store: Store, name: str) -> tuple[int, str
 
 
 async def stop_outside_a_write(store: Store, pid: int) -> None:
-    """Stop a process, and not inside a write: that would block all writers, SQLite's limit."""
+    """Stop a process, and not inside a write: with SQLite that would block all writers."""
     probe = System()
 
     async def stopped() -> bool:

@@ -47,8 +47,8 @@ ALTERED: Final[Mapping[str, tuple[object, str, str]]] = {
 "" stands for what the log itself says.
 """
 
-ASIDE: Final[Mapping[str, object]] = {"referenced": 1}
-"""Columns that other Runs decide."""
+ASIDE: Final[Mapping[str, object]] = {"referenced": 1, "capped": 1}
+"""Columns that other Runs decide, and what was counted in the tenant's cap."""
 
 KEY: Final = {"run_id"}
 """Which log a header belongs to: with another one it has none."""

@@ -38,7 +38,7 @@ def test_cli_1_runs_as_json_are_the_headers(tmp_path: Path) -> None:
 
     [line] = lines(ran)
     header = log.header.model_dump()
-    for kept in ("schema_version", "referenced", "open"):
+    for kept in ("schema_version", "referenced", "open", "capped"):
         header.pop(kept)
     place = ThreadRef(id=header.pop("thread"), position=1, previous=header.pop("previous"))
     assert header.pop("position") == 1

@@ -327,7 +327,7 @@ def test_cli_1_a_closed_output_is_an_error_and_no_traceback(
 def test_cli_1_help_says_what_is_not_checked(command: str) -> None:
     """A column that other Runs decide, Runs that vanished, and what each exit code means."""
     text = " ".join(psych(command, "--help", COLUMNS="200").out.replace("│", " ").split())
-    for words in ("referenced", "gone with its header", "xit code 1", "2 when"):
+    for words in ("referenced", "capped", "gone with its header", "xit code 1", "2 when"):
         assert words in text
 
 

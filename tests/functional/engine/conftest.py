@@ -10,27 +10,38 @@ from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite.store import SqliteStore
 from tests.functional.engine.flaky import Flaky
-from tests.functional.engine.harness import Crew, ShiftedSystem
-
-
-@pytest.fixture
-def clock() -> ShiftedSystem:
-    """The store's clock: what it counts as over, a test need not wait for."""
-    return ShiftedSystem()
+from tests.functional.engine.harness import Crew, ServerClock, ShiftedSystem
+from tests.stores.kinds import tables_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: ShiftedSystem
-) -> AsyncIterator[Store]:
-    """An empty store, each kind in turn."""
-    if request.param == "memory":
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each store in turn; a folder may name others."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def clock(kind: str) -> ShiftedSystem:
+    """The store's clock: what it counts as over, a test need not wait for."""
+    return ShiftedSystem() if kind in ("memory", "sqlite") else ServerClock(tables_of(kind))
+
+
+@pytest.fixture
+async def store(kind: str, tmp_path: Path, clock: ShiftedSystem) -> AsyncIterator[Store]:
+    """An empty store of the kind."""
+    if kind == "memory":
         yield MemoryStore(clock)
-        return
-    opened = SqliteStore(SqliteOptions(path=str(tmp_path / "runs.db")), clock)
-    await opened.migrate()
-    async with opened:
-        yield opened
+    elif kind == "sqlite":
+        opened = SqliteStore(SqliteOptions(path=str(tmp_path / "runs.db")), clock)
+        await opened.migrate()
+        async with opened:
+            yield opened
+    else:
+        tables = tables_of(kind)
+        await tables.empty()
+        async with tables.open() as opened_there:
+            yield opened_there
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from psych_runtime.ports.store import (
     Store,
     Unit,
 )
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["Faults", "Flaky", "Gate", "lost_acknowledgement", "units_of"]
 
@@ -188,6 +188,21 @@ class Flaky:
     ) -> Page:
         act = self.inner.list_runs(tenant, filter=filter, cursor=cursor, limit=limit)
         return await self._through("list_runs", tenant, act)
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        await self._through("set_cap", tenant, self.inner.set_cap(tenant, limit))
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        return await self._through("cap", tenant, self.inner.cap(tenant))
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        return await self._through("blank", run_id, self.inner.blank(tenant, run_id, limit=limit))
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        act = self.inner.delete_runs(tenant, headers, keys)
+        return await self._through("delete_runs", headers, act)
 
     async def migrate(self) -> None:
         await self.inner.migrate()

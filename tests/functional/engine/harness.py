@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from psych_schema.receipt import Receipt
 from psych_schema.record import QueueEnqueued, Record
 from psych_schema.spec import AgentSpec, CodeTool, Limits, ModelRef
 from psych_schema.store import RunRow
+from tests.stores.tables import SqlTables
 
 ACME = Scope(tenant="acme")
 BOUND_SECONDS = 20.0
@@ -49,7 +51,20 @@ class ShiftedSystem(System):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shift_seconds = 0.0
+        self._shift_seconds = 0.0
+
+    @property
+    def shift_seconds(self) -> float:
+        """By how much both clocks are ahead."""
+        return self._shift_seconds
+
+    @shift_seconds.setter
+    def shift_seconds(self, seconds: float) -> None:
+        self._move(seconds - self._shift_seconds)
+        self._shift_seconds = seconds
+
+    def _move(self, seconds: float) -> None:
+        """Let time pass for what has no clock of this kind."""
 
     def monotonic(self) -> float:
         """Return the real clock plus the shift."""
@@ -58,6 +73,18 @@ class ShiftedSystem(System):
     def now(self) -> datetime:
         """Return the real time plus the shift."""
         return super().now() + timedelta(seconds=self.shift_seconds)
+
+
+class ServerClock(ShiftedSystem):
+    """Moves back what a server judges by its own clock, when a test moves this one on."""
+
+    def __init__(self, tables: SqlTables) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def _move(self, seconds: float) -> None:
+        with ThreadPoolExecutor(1) as thread:  # the loop of this one runs already
+            thread.submit(asyncio.run, self._tables.advance(seconds)).result()
 
 
 def agent(*tools: str, name: str = "helper", **limits: Any) -> AgentSpec:

@@ -18,6 +18,7 @@ from psych_runtime.ports.store import (
     Store,
     Unit,
 )
+from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._order import NOTHING_EXCLUDED
 from psych_runtime.store.memory import MemoryStore
 from psych_schema.store import RecordRow, RunRow
@@ -234,7 +235,8 @@ class WritesKeysApart(MemoryStore):
         answers = await super().commit(units)
         for unit in units:
             for key in unit.keys:
-                self._rows._keys.setdefault((unit.tenant, key.run_id, key.key), key)
+                known = self._rows._keys.setdefault((unit.tenant, key.run_id), {})
+                known.setdefault(key.key, key)
         return answers
 
 
@@ -247,7 +249,7 @@ class AdmitsAgain(MemoryStore):
             for change in unit.changes:
                 if isinstance(change, Admit) and change.run_id in self._rows._runs:
                     before = self._rows._runs.pop(change.run_id)
-                    self._rows._threads.pop((before.tenant, before.thread, before.position))
+                    self._rows._threads[before.tenant, before.thread].pop(before.position)
                     self._rows._index._leave(before)
             answers += await super().commit([unit])
         return answers
@@ -336,6 +338,163 @@ class TellsOnce(MemoryStore):
         return found
 
 
+class KeepsNuls(MemoryStore):
+    """Keeps a text up to its first U+0000."""
+
+    async def put_document(
+        self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
+    ) -> None:
+        await super().put_document(tenant, hash, kind, text.partition("\0")[0])
+
+
+class ForgetsCaps(MemoryStore):
+    """Keeps a cap, and lets everybody in."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        caps, self._rows._caps = self._rows._caps, MemoryCaps()
+        answers = await super().commit(units)
+        self._rows._caps = caps
+        return answers
+
+
+class CountsTakeovers(MemoryStore):
+    """Takes a Run that another worker takes over for one more."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        before = dict(self._rows._runs)
+        answers = await super().commit(units)
+        for unit, answer in zip(units, answers, strict=True):
+            for change in unit.changes:
+                if isinstance(change, Change) and change.header.state == "running":
+                    seen = before[change.run_id].state
+                    if answer == Committed() and seen == "running":
+                        _count(self, unit.tenant, 1)
+        return answers
+
+
+class CountsOldRuns(MemoryStore):
+    """Makes room when any Run stops running, counted or not."""
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        before = dict(self._rows._runs)
+        answers = await super().commit(units)
+        for change in (each for unit in units for each in unit.changes):
+            seen, now = before.get(change.run_id), self._rows._runs.get(change.run_id)
+            if seen is None or now is None or seen.capped:
+                continue
+            if seen.state == "running" and now.state != "running":
+                _count(self, now.tenant, -1)
+        return answers
+
+
+class ForgetsLiftedCaps(MemoryStore):
+    """Deletes the row of a cap that is lifted."""
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        await super().set_cap(tenant, limit)
+        if limit is None:
+            self._rows._caps._rows.pop(tenant, None)
+
+
+class OffersWithoutRoom(MemoryStore):
+    """Offers all that is claimable, whatever a cap says."""
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        caps, self._rows._caps = self._rows._caps, MemoryCaps()
+        found = await super().ready(limit, after_tenant=after_tenant, exclude=exclude)
+        self._rows._caps = caps
+        return found
+
+
+class BlanksBodies(MemoryStore):
+    """Takes the bodies off as well."""
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        over = await super().blank(tenant, run_id, limit=limit)
+        log = self._rows._logs[run_id]
+        log[:] = [row.model_copy(update={"body": "{}"}) for row in log]
+        return over
+
+
+class BlanksForAnybody(MemoryStore):
+    """Asks nobody whose Run it is."""
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        return await super().blank(self._rows._runs[run_id].tenant, run_id, limit=limit)
+
+
+class BlanksAllAtOnce(MemoryStore):
+    """Has no limit."""
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        return await super().blank(tenant, run_id)
+
+
+class DeletesEachAlone(MemoryStore):
+    """Deletes of the Runs those that can be deleted."""
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        deleted = [await super(DeletesEachAlone, self).delete_runs(tenant, [h]) for h in headers]
+        return all(deleted) and await super().delete_runs(tenant, (), keys)
+
+
+class DeletesBlindly(MemoryStore):
+    """Deletes Runs as they are now, however they were when they were read."""
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        now = [self._rows._runs.get(header.run_id, header) for header in headers]
+        return await super().delete_runs(tenant, now, keys)
+
+
+class KeepsPlaces(MemoryStore):
+    """Leaves the places in threads taken."""
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        places = {row.thread: row for row in headers if row.tenant == tenant}
+        deleted = await super().delete_runs(tenant, headers, keys)
+        for thread in places if deleted else ():
+            self._rows._threads[tenant, thread] = {1: places[thread].run_id}
+        return deleted
+
+
+class ForgetsTails(MemoryStore):
+    """Forgets a thread with its last Run."""
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        tails = {self._rows._tails.get((tenant, row.thread)) for row in headers}
+        deleted = await super().delete_runs(tenant, headers, keys)
+        for row in headers if deleted else ():
+            if (row.position, row.run_id) in tails:
+                self._rows._tails.pop((tenant, row.thread), None)
+        return deleted
+
+
+class KeepsAdmissionKeys(MemoryStore):
+    """Forgets no key of an admission."""
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        return await super().delete_runs(tenant, headers)
+
+
+def _count(store: MemoryStore, tenant: str, more: int) -> None:
+    rows = store._rows._caps._rows
+    if tenant in rows:
+        running = max(0, rows[tenant].running + more)
+        rows[tenant] = rows[tenant].model_copy(update={"running": running})
+
+
 class BrokenHarness:
     """Handles of one broken store."""
 
@@ -398,7 +557,24 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (DropsContent, "bodies_and_contents_come_back_as_written"),
     (OverlapsPages, "pages_of_a_log_meet_without_overlap"),
     (ForgetsDeadlines, "the_store_computes_deadlines"),
-    (LooksForAnyText, "what_is_no_unicode_is_refused"),
+    (LooksForAnyText, "what_no_store_keeps_is_refused"),
+    (KeepsNuls, "what_no_store_keeps_is_refused"),
+    (ForgetsCaps, "a_cap_is_never_exceeded_by_racing_workers"),
+    (ForgetsCaps, "a_full_cap_refuses_a_unit_and_writes_nothing"),
+    (AppliesHalfAUnit, "a_full_cap_refuses_a_unit_and_writes_nothing"),
+    (CountsTakeovers, "a_takeover_takes_no_room"),
+    (OffersWithoutRoom, "a_takeover_takes_no_room"),
+    (CountsOldRuns, "a_cap_counts_from_when_it_is_set"),
+    (ForgetsLiftedCaps, "a_lifted_cap_goes_on_counting"),
+    (OffersWithoutRoom, "ready_gives_as_many_as_there_is_room_for"),
+    (BlanksBodies, "blanking_takes_contents_and_nothing_else"),
+    (BlanksForAnybody, "blanking_takes_contents_and_nothing_else"),
+    (BlanksAllAtOnce, "blanking_stops_at_its_limit_and_goes_on"),
+    (DeletesEachAlone, "a_run_that_has_changed_is_not_deleted"),
+    (DeletesBlindly, "a_run_that_has_changed_is_not_deleted"),
+    (KeepsPlaces, "runs_are_deleted_with_all_that_is_theirs"),
+    (KeepsAdmissionKeys, "runs_are_deleted_with_all_that_is_theirs"),
+    (ForgetsTails, "a_tail_that_is_deleted_leaves_the_one_before"),
     (WakesNobody, "a_commit_of_another_handle_ends_a_wait"),
     (IgnoresHead, "an_unanswered_commit_is_found_by_its_id"),
     (IgnoresHead, "a_late_commit_lands_at_its_head_or_never"),

@@ -15,7 +15,7 @@ from psych_runtime.ports.store import (
     HeaderChange,
     Unit,
 )
-from psych_runtime.store.contract._build import admit, change, key_row, sealed, unit
+from psych_runtime.store.contract._build import Text, admit, change, key_row, sealed, unit
 from psych_schema.store import RunRow
 from tests.functional.store.oracle import Oracle
 
@@ -91,7 +91,8 @@ class Drawing:
         made = admit(run_id, tenant=tenant, deadline_seconds=deadline, columns=chosen | columns)
         if picks.of((True, False)):
             return made
-        records = (*made.records, sealed(run_id, 2, tenant=tenant))
+        text = Text(content=picks.of(("null", None)), salt=picks.of(("0" * 32, None)))
+        records = (*made.records, sealed(run_id, 2, tenant=tenant, text=text))
         head = {"head": 2, "head_hash": records[1].hash, "head_at": records[1].record.at}
         return Admit(made.header.model_copy(update=head), records, deadline)
 
@@ -103,7 +104,8 @@ class Drawing:
         made = change(row.run_id, head, fence=fence, edit=edit, count=count, tenant=row.tenant)
         if not count or picks.often(5):
             return made
-        newer = sealed(row.run_id, head + 1, tenant=row.tenant, epoch=fence or 0, v=2)
+        text = Text(content='"said"', salt="1" * 32)
+        newer = sealed(row.run_id, head + 1, tenant=row.tenant, epoch=fence or 0, v=2, text=text)
         return made._replace(records=(newer, *made.records[1:]))
 
     def edit(self, picks: Picks) -> HeaderChange:
@@ -157,11 +159,14 @@ class Drawing:
         made = self.admission(picks)
         return self.keyed(picks, unit(made, tenant=made.header.tenant))
 
-    def taking(self, picks: Picks) -> Unit:
-        """Return a claim of a Run that may be taken, or, for once, of any."""
+    def taking(self, picks: Picks, tenant: str | None = None) -> Unit:
+        """Return a claim of a Run that may be taken, of `tenant` if there is one, or of any."""
         row = self.some_run(picks)
         claimable = self.oracle.claimable(Exclude())
-        if claimable and picks.often(4):
+        theirs = [each for each in claimable if each.tenant == tenant]
+        if theirs:
+            row = picks.of(theirs)
+        elif claimable and picks.often(4):
             row = picks.of(claimable)
         worker, epoch = picks.of(WORKERS), row.epoch + 1
         edit = HeaderChange(state="running", worker=worker, epoch=epoch, wake_at=None)
@@ -211,6 +216,26 @@ class Drawing:
             message = self.change(picks, other, self.edit(picks), fenced=False)
             changes.setdefault(other.run_id, message)
         return self.keyed(picks, unit(*changes.values(), tenant=row.tenant))
+
+    def deleted(self, picks: Picks) -> tuple[str, list[RunRow], tuple[str, ...]]:
+        """Return what to delete: Runs of a tenant, perhaps not as they are, and keys.
+
+        None that is running: nobody deletes it, and it would stay counted in a cap.
+        """
+        tenants = [row.tenant for row in self.oracle.runs.values()]
+        tenant = max(sorted(set(tenants)), key=tenants.count)
+        rest = [
+            row
+            for _, row in sorted(self.oracle.runs.items())
+            if row.tenant == tenant and row.state != "running"
+        ]
+        first = picks.of(range(len(rest) or 1))
+        headers = rest[first : first + picks.of((2, 1, 3))]
+        if headers and not picks.often(3):
+            stale = {"head": 0} if picks.of((True, False)) else {"referenced": True}
+            headers[-1] = headers[-1].model_copy(update=stale)
+        asking = tenant if picks.often(6) else picks.of(TENANTS)
+        return asking, headers, picks.of(((), KEYS[:1], KEYS[1:]))
 
     def any_unit(self, picks: Picks) -> Unit:
         """Return a unit of any kind."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from psych_runtime.ports.answers import (
     Answer,
+    CapReached,
     Committed,
     KeyTaken,
     LeaseLost,
@@ -13,6 +14,7 @@ from psych_runtime.ports.answers import (
     ThreadTaken,
 )
 from psych_runtime.ports.store import (
+    UNCAPPED,
     UNSET,
     Admit,
     After,
@@ -24,7 +26,7 @@ from psych_runtime.ports.store import (
     Seen,
     Unit,
 )
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 ENDED = ("settled", "corrupt")
 
@@ -39,6 +41,7 @@ class Oracle:
         self.keys: dict[tuple[str, str, str], KeyRow] = {}
         self.rows: dict[str, WorkerRow] = {}
         self.texts: dict[tuple[str, str, str], str] = {}
+        self.caps: dict[str, CapRow] = {}
 
     def commit(self, units: Sequence[Unit]) -> list[Answer]:
         answers: list[Answer] = []
@@ -74,6 +77,20 @@ class Oracle:
             places.append((header.tenant, header.thread, header.position))
             if places.count(places[-1]) > 1:
                 yield ThreadTaken(header.thread, header.position)
+        if unit.tenant in self.caps:
+            cap = self.caps[unit.tenant]
+            entrants = [change for change in changes if self._enters(change)]
+            if entrants and cap.running + len(entrants) > cap.limit:
+                yield CapReached(unit.tenant)
+
+    def _enters(self, change: Change) -> bool:
+        """Tell whether a Run becomes running that was not."""
+        return change.header.state == "running" and self.runs[change.run_id].state != "running"
+
+    def _count(self, tenant: str, more: int) -> None:
+        cap = self.caps[tenant]
+        running = max(0, cap.running + more)
+        self.caps[tenant] = cap.model_copy(update={"running": running})
 
     def _apply(self, unit: Unit) -> None:
         for each in unit.changes:
@@ -93,6 +110,12 @@ class Oracle:
     def _change(self, change: Change) -> None:
         before, edit = self.runs[change.run_id], change.header
         columns: dict[str, object] = {}
+        if before.tenant in self.caps and self._enters(change):
+            self._count(before.tenant, 1)
+            columns["capped"] = True
+        elif before.capped and edit.state not in (UNSET, "running"):
+            self._count(before.tenant, -1)
+            columns["capped"] = False
         for name in (
             "state",
             "worker",
@@ -167,7 +190,12 @@ class Oracle:
     def ready(self, limit: int, after_tenant: str, exclude: Exclude) -> tuple[RunRow, ...]:
         """Return what is claimable, tenants in turns from behind the cursor on."""
         lines: dict[str, list[RunRow]] = {}
+        room = {tenant: cap.limit - cap.running for tenant, cap in self.caps.items()}
         for row in self.claimable(exclude):
+            if row.state != "running" and row.tenant in room:
+                room[row.tenant] -= 1
+                if room[row.tenant] < 0:
+                    continue
             lines.setdefault(row.tenant, []).append(row)
         tenants = sorted(lines, key=lambda tenant: (tenant <= after_tenant, tenant))
         longest = max(map(len, lines.values()), default=0)
@@ -285,6 +313,40 @@ class Oracle:
             and (wanted.created_after is None or row.created_at > wanted.created_after)
         ]
         return sorted(found, key=lambda row: (row.created_at, row.run_id), reverse=True)
+
+    def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound a tenant's running Runs, or lift the bound; what is counted stays."""
+        if tenant in self.caps:
+            bound = UNCAPPED if limit is None else limit
+            self.caps[tenant] = self.caps[tenant].model_copy(update={"limit": bound})
+        elif limit is not None:
+            self.caps[tenant] = CapRow(tenant=tenant, running=0, limit=limit)
+
+    def blank(self, tenant: str, run_id: str, limit: int) -> bool | None:
+        """Take contents and salts off the first records that have some; None for no Run."""
+        if self.of(tenant, run_id) is None:
+            return None
+        log = self.logs[run_id]
+        kept = [at for at, row in enumerate(log) if (row.content, row.salt) != (None, None)]
+        for at in kept[:limit]:
+            log[at] = log[at].model_copy(update={"content": None, "salt": None})
+        return len(kept) <= limit
+
+    def delete_runs(self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str]) -> bool:
+        """Delete Runs with what is theirs, if all are as they were seen."""
+        for seen in headers:
+            now = self.of(tenant, seen.run_id)
+            if now is None:
+                return False
+            if (now.head, now.state, now.referenced) != (seen.head, seen.state, seen.referenced):
+                return False
+        gone = {(tenant, "", key) for key in keys}
+        for seen in headers:
+            del self.runs[seen.run_id], self.logs[seen.run_id]
+            gone |= {name for name in self.keys if name[:2] == (tenant, seen.run_id)}
+        for name in gone & self.keys.keys():
+            del self.keys[name]
+        return True
 
 
 def _order(row: RunRow) -> tuple[int, datetime, str]:

@@ -85,7 +85,7 @@ class Rig:
         """Take all rows out, and set the clock back."""
         self.clock.instant = START
         self._connection.execute("BEGIN")
-        for table in ("run", "record", "key", "thread", "worker", "version", "document"):
+        for table in ("run", "record", "key", "thread", "worker", "version", "document", "cap"):
             self._connection.execute(f'DELETE FROM "{table}"')
         self._connection.execute("COMMIT")
 

@@ -1,6 +1,7 @@
 """Migrations give exactly the generated tables, on a real database (ST-4)."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from sqlalchemy import Engine, MetaData, create_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from psych_runtime.store.migrations import LEDGER, shipped
+from psych_runtime.errors import SchemaMissing
+from psych_runtime.store.contract._build import admit
+from psych_runtime.store.migrations import LEDGER, shipped, statements
 from psych_runtime.store.open import open_store
+from psych_runtime.store.sqlite._rows import header_values
 from psych_schema.tables import metadata
 from tests.functional.store.processes import url_of
 
@@ -77,9 +81,57 @@ async def test_st_4_the_ledger_says_what_was_applied(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     rows = connection.execute(f"SELECT * FROM {LEDGER}").fetchall()
     connection.close()
-    (migration,) = shipped("sqlite")
-    assert [row[:3] for row in rows] == [(1, "initial", migration.sha256)]
+    initial, capped = shipped("sqlite")
+    assert [row[:3] for row in rows] == [
+        (1, "initial", initial.sha256),
+        (2, "capped", capped.sha256),
+    ]
     assert len(rows[0][3]) == 27
+
+
+def _at_0001(path: Path, prefix: str) -> list[str]:
+    """Make a file as the first build did, with two Runs; return their ids."""
+    [initial, *_] = shipped("sqlite")
+    rows = [admit(columns={"priority": 9}).header, admit(columns={"referenced": True}).header]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements(initial.text, prefix):
+            connection.execute(statement)
+        ledger = f'"{prefix}{LEDGER}"'
+        connection.execute(
+            f"CREATE TABLE {ledger} (number INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, "
+            "sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT"
+        )
+        connection.execute(f"INSERT INTO {ledger} VALUES (1, 'initial', ?, '')", (initial.sha256,))
+        for row in rows:
+            values = header_values(row)
+            del values["capped"]
+            names = ", ".join(f'"{name}"' for name in values)
+            marks = ", ".join("?" * len(values))
+            connection.execute(
+                f'INSERT INTO "{prefix}run" ({names}) VALUES ({marks})', list(values.values())
+            )
+    return [row.run_id for row in rows]
+
+
+@pytest.mark.parametrize("prefix", ["", "psych_"])
+async def test_st_4_a_file_of_the_first_build_keeps_its_runs(tmp_path: Path, prefix: str) -> None:
+    """Each column as it was, no Run capped; the tables are those of a new file."""
+    path, new = tmp_path / "runs.db", tmp_path / "new.db"
+    one, two = _at_0001(path, prefix)
+    async with open_store(url_of(new), prefix=prefix) as store:
+        await store.migrate()
+    async with open_store(url_of(path), prefix=prefix) as store:
+        with pytest.raises(SchemaMissing):
+            await store.header("acme", one)
+        await store.migrate()
+        headers = [await store.header("acme", run_id) for run_id in (one, two)]
+        found = await store.ready(9)
+    assert [(row.priority, row.referenced, row.capped) for row in headers] == [
+        (9, False, False),
+        (0, True, False),
+    ]
+    assert [row.run_id for row in found.headers] == [one, two]
+    assert _definitions(path, prefix) == _definitions(new, prefix)
 
 
 async def test_st_4_opening_creates_no_table(tmp_path: Path) -> None:

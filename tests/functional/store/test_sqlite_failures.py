@@ -9,6 +9,7 @@ import pytest
 
 from psych_runtime.errors import (
     InvalidPayload,
+    RunNotFound,
     SchemaMissing,
     StoreClosed,
     StoreFull,
@@ -146,13 +147,13 @@ async def test_st_4_an_older_ledger_says_migrate_first(path: Path) -> None:
     async with open_store(url_of(path)) as store:
         with pytest.raises(SchemaMissing) as caught:
             await store.ready(1)
-    assert "at migration 0, this build needs 1" in caught.value.problem
+    assert "at migration 0, this build needs 2" in caught.value.problem
 
 
 async def test_st_4_a_newer_ledger_is_refused(path: Path) -> None:
     """The error says to upgrade; neither reads nor migrate touch the file."""
     await _migrated(path)
-    _execute(path, "INSERT INTO psych_migration VALUES (2, 'later', 'f', 'now')")
+    _execute(path, "INSERT INTO psych_migration VALUES (3, 'later', 'f', 'now')")
     async with open_store(url_of(path)) as store:
         for call in (store.ready(1), store.commit([unit(admit())]), store.migrate()):
             with pytest.raises(UnsupportedStore) as caught:
@@ -199,6 +200,23 @@ async def test_r_22_a_commit_that_fails_leaves_its_neighbours(path: Path) -> Non
         assert results[0] == results[2] == [Committed()]
         assert isinstance(results[1], InvalidPayload)
         assert (await store.header(TENANT, run_id)).head == 1
+
+
+async def test_r_22_what_the_table_refuses_leaves_its_neighbours(path: Path) -> None:
+    """A unit that no writer sends fails inside the shared transaction, and alone."""
+    await _migrated(path)
+    odd = admit(columns={"abort": "perhaps"})
+    async with open_store(url_of(path)) as store:
+        results = await asyncio.gather(
+            store.commit([unit(admit())]),
+            store.commit([unit(odd)]),
+            store.commit([unit(admit())]),
+            return_exceptions=True,
+        )
+        assert results[0] == results[2] == [Committed()]
+        assert isinstance(results[1], sqlite3.IntegrityError)
+        with pytest.raises(RunNotFound):
+            await store.header(TENANT, odd.run_id)
 
 
 def _commits_in_wal(path: Path) -> int:

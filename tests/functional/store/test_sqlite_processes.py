@@ -115,4 +115,4 @@ async def test_st_4_two_processes_migrate_at_once(path: Path) -> None:
     connection = sqlite3.connect(path)
     found = connection.execute("SELECT number, name FROM psych_migration").fetchall()
     connection.close()
-    assert found == [(1, "initial")]
+    assert found == [(1, "initial"), (2, "capped")]

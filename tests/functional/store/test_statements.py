@@ -17,7 +17,7 @@ from psych_runtime.store.sqlite._compile import rendered
 from psych_runtime.store.sqlite._compile import statements as compiled
 from psych_runtime.store.sqlite._rows import header_values
 from psych_runtime.store.sqlite._texts import STATEMENTS, Texts, texts
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 from psych_schema.tables import tables
 
 NOW = datetime(2026, 11, 29, 20, tzinfo=UTC)
@@ -29,8 +29,9 @@ WHOLE_TABLES = {"live_workers", "worker_rows", "lapsed_workers", "sweep_workers"
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     opened = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
-    for statement in statements(shipped("sqlite")[0].text, ""):
-        opened.execute(statement)
+    for migration in shipped("sqlite"):
+        for statement in statements(migration.text, ""):
+            opened.execute(statement)
     opened.execute(
         "CREATE TABLE psych_migration (number INTEGER PRIMARY KEY, name, sha256, applied_at)"
     )
@@ -61,6 +62,7 @@ def test_st_8_columns_come_in_the_order_of_the_models() -> None:
         (RecordRow, tables().record),
         (KeyRow, tables().key),
         (WorkerRow, tables().worker),
+        (CapRow, tables().cap),
     ):
         assert list(model.model_fields) == [column.name for column in table.c]
 

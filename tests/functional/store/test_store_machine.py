@@ -28,6 +28,9 @@ from psych_runtime.store.memory import MemoryStore
 from psych_schema.common import RunPhase
 from psych_schema.store import RecordRow, RunRow
 from tests.functional.store.broken import (
+    CountsTakeovers,
+    DeletesBlindly,
+    ForgetsCaps,
     IgnoresFence,
     KeepsContact,
     OverlapsPages,
@@ -94,8 +97,9 @@ class Asking(RuleBasedStateMachine):
         """Compare the answers of both stores with the oracle's."""
 
         async def asked() -> None:
-            same(await call(self.pair.memory), wanted, f"memory: {what}")
-            same(await call(self.pair.sqlite), wanted, f"sqlite: {what}")
+            memory, sqlite = await call(self.pair.memory), await call(self.pair.sqlite)
+            same(memory, wanted, f"memory: {what}")
+            same(sqlite, wanted, f"sqlite: {what}")
 
         self.rig.run(asked())
 
@@ -104,6 +108,8 @@ class Asking(RuleBasedStateMachine):
         wanted = self.oracle.commit(units)
         self.moved = True
         self.ask("commit", lambda store: store.commit(units), wanted)
+        for tenant in {sent.tenant for sent in units}:
+            self.look_at_cap(tenant)
         for sent in units:
             for part in sent.changes:
                 self.look(sent.tenant, part.run_id)
@@ -140,6 +146,10 @@ class Asking(RuleBasedStateMachine):
         """Read the last header of a thread."""
         wanted = self.oracle.tail(tenant, thread)
         self.ask("tail", lambda store: store.tail(tenant, thread), wanted)
+
+    def look_at_cap(self, tenant: str) -> None:
+        """Read a tenant's cap."""
+        self.ask("cap", lambda store: store.cap(tenant), self.oracle.caps.get(tenant))
 
     def find(self, picks: Picks, after: str, limit: int) -> None:
         """Look for work as a worker does that has some in hand and cannot run everything."""
@@ -392,7 +402,7 @@ class StoreMachine(Asking):
         table=st.sampled_from(("version", "document")),
         tenant=st.sampled_from(TENANTS[:2]),
         hash=st.sampled_from(HASHES),
-        text=st.sampled_from(("", "{}", "\U0001f9e0\x00")),
+        text=st.sampled_from(("", "{}", "\U0001f9e0\x01")),
     )
     def keep(
         self, table: Literal["version", "document"], tenant: str, hash: str, text: str
@@ -405,6 +415,55 @@ class StoreMachine(Asking):
             self.ask("put_document", lambda s: s.put_document(tenant, hash, "tool", text), None)
         for each in TENANTS[:2]:
             self.look_at_texts(each, hash)
+
+    @rule(tenant=st.sampled_from(TENANTS), limit=st.sampled_from((1, 2, 0, None, 3)))
+    def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound a tenant's running Runs, or lift the bound."""
+        self.moved = True
+        self.oracle.set_cap(tenant, limit)
+        self.ask("set_cap", lambda store: store.set_cap(tenant, limit), None)
+        self.look_at_cap(tenant)
+
+    @precondition(_has_runs)
+    @rule(picks=PICKS, limit=st.sampled_from((1, 2)), claims=st.integers(1, 3))
+    def crowd(self, picks: Picks, limit: int, claims: int) -> None:
+        """Claim a tenant's Runs one after the other under a cap, then let one go."""
+        tenant = self.draws.some_run(picks).tenant
+        self.set_cap(tenant, limit)
+        for _ in range(claims):
+            self.write(self.draws.taking(picks, tenant))
+        self.write(self.draws.settled(picks))
+
+    @precondition(_has_runs)
+    @rule(picks=PICKS, limit=st.integers(1, 3), tenant=st.sampled_from((None, None, *TENANTS)))
+    def blank(self, picks: Picks, limit: int, tenant: str | None) -> None:
+        """Take contents off, perhaps as another tenant."""
+        row = self.draws.some_run(picks)
+        asking = row.tenant if tenant is None else tenant
+
+        async def blank(store: Store) -> bool | None:
+            try:
+                return await store.blank(asking, row.run_id, limit=limit)
+            except RunNotFound:
+                return None
+
+        self.ask("blank", blank, self.oracle.blank(asking, row.run_id, limit))
+        self.look(row.tenant, row.run_id)
+
+    @precondition(_has_runs)
+    @rule(picks=PICKS)
+    def delete(self, picks: Picks) -> None:
+        """Delete what has ended."""
+        self.moved = True
+        tenant, headers, keys = self.draws.deleted(picks)
+        known = [name for name in self.oracle.keys if name[0] == tenant]
+        wanted = self.oracle.delete_runs(tenant, headers, keys)
+        self.ask("delete_runs", lambda store: store.delete_runs(tenant, headers, keys), wanted)
+        for row in headers:
+            self.look(row.tenant, row.run_id)
+            self.look_at_tail(row.tenant, row.thread)
+        for name in known:
+            self.look_up(*name)
 
     @rule(place=_COUNT, closes=st.booleans())
     def change_handles(self, place: int, closes: bool) -> None:
@@ -450,9 +509,20 @@ def test_st_1_so_does_sqlite_with_its_threads(rig: Rig) -> None:
     run_state_machine_as_test(machine(rig), settings=effort(6, steps=40))
 
 
-@pytest.mark.parametrize("kind", [IgnoresFence, KeepsContact, WritesKeysApart, OverlapsPages])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        IgnoresFence,
+        KeepsContact,
+        WritesKeysApart,
+        OverlapsPages,
+        ForgetsCaps,
+        CountsTakeovers,
+        DeletesBlindly,
+    ],
+)
 def test_st_1_the_machine_notices_a_broken_store(rig: Rig, kind: type[MemoryStore]) -> None:
-    """Whether what it breaks is a fence, a lease, a unit or a page."""
+    """Whether what it breaks is a fence, a lease, a unit, a page, a cap or a deletion."""
     rig.do_without_threads()
     rig.memory = kind
     once = settings(effort(50, steps=50), phases=[Phase.generate], report_multiple_bugs=False)

@@ -48,7 +48,7 @@ from tests.unit.core.twist import twisted
 from tests.unit.core.walk import KINDS, OTHER_DIGEST, SHARES, propose, recover
 from tests.unit.effort import effort
 
-LEFT_OUT = {"wake_at", "deadline_at", "remaining_seconds", "referenced"}
+LEFT_OUT = {"wake_at", "deadline_at", "remaining_seconds", "referenced", "capped"}
 OUTSIDE = [kind for kind, row in TRANSITIONS.items() if "outside" in row.by]
 OPEN_IN_HEADER = {
     "approval": ("open", "granted"),

@@ -34,7 +34,7 @@ from tests.unit.core.drafts import draft
 from tests.unit.core.logs import FAR, asked, claimed, two_turns, whole_log
 from tests.unit.core.walk import choose, propose
 
-LEFT_OUT = {"wake_at", "deadline_at", "remaining_seconds", "referenced"}
+LEFT_OUT = {"wake_at", "deadline_at", "remaining_seconds", "referenced", "capped"}
 
 
 class Rebuilt:

@@ -54,8 +54,8 @@ ALTERED: Final[Mapping[str, object]] = {
 }
 """Another value for each column that the log of a settled Run determines."""
 
-ASIDE: Final = {"referenced"}
-"""Columns that it does not: whether another Run names this one is that Run's to say."""
+ASIDE: Final = {"referenced", "capped"}
+"""Columns that it does not: another Run says whether it names this one, a cap whether it counts."""
 
 
 def bounded() -> LogBuilder:

@@ -33,8 +33,10 @@ MAX_FUNCTION_LINES = 60
 
 LAZY_LIBRARIES: Mapping[str, str] = {
     "aioboto3": "an extra, and half a second",
+    "aiobotocore": "comes with aioboto3",
     "aiomysql": "an extra",
     "asyncpg": "an extra",
+    "botocore": "comes with aioboto3",
     "genai_prices": "an extra, and a large table",
     "httpx2": "a browser and a process without a remote model never load it",
     "jsonschema": "loaded with the first tool",
@@ -56,6 +58,7 @@ LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/__init__.py": "the public names load on first use",
     "src/psych_runtime/api.py": "jsonschema costs a fifth of a second, and only publishing asks it",
     "src/psych_runtime/cli/app.py": "a command loads what it needs, not what the others need",
+    "src/psych_runtime/cli/ddl.py": "the DynamoDB store is only for those who have it",
     "src/psych_runtime/cli/hash.py": "views load every record; a bare hash needs none",
     "src/psych_runtime/store/open.py": "a browser's Python has no sqlite3",
 }

@@ -3,10 +3,12 @@
 import importlib
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
 
+from psych_runtime import errors
 from tests.unit.house import rules
 from tests.unit.house.source import ROOT, Breach, Module, modules, read
 
@@ -48,8 +50,11 @@ def test_house_rule_holds(rule: Rule, folders: tuple[str, ...]) -> None:
 
 def test_house_every_error_has_its_code() -> None:
     """Programs go by the code; two errors never share one."""
-    breaches = list(rules.error_codes(read(ROOT / "src/psych_runtime/errors.py")))
+    modules = sorted((ROOT / "src/psych_runtime/errors").glob("_[a-z]*.py"))
+    breaches = [breach for path in modules for breach in rules.error_codes(read(path))]
     assert not breaches, "\n" + "\n".join(map(str, breaches))
+    codes = Counter(getattr(errors, name).code for name in errors.__all__)
+    assert [code for code, count in codes.items() if count > 1] == []
 
 
 def test_house_every_public_name_is_exported_and_documented() -> None:

@@ -24,7 +24,10 @@ TARGETS = {
     "test-functional",
     "test-e2e",
     "test-sim",
+    "services",
+    "services-stop",
     "sim",
+    "chaos",
     "bench",
     "lock",
     "clean",
@@ -86,10 +89,11 @@ def test_repository_the_layers_and_the_simulation_are_all_that_make_test_runs() 
     """No folder of tests is in `make test` and in no job of the workflow, nor the other way."""
     makefile = text("Makefile")
     commands = dict(re.findall(r"^(test[a-z0-9-]*):.*\n\t(.+)$", makefile, re.MULTILINE))
-    assert commands["test"] == "$(PYTEST) $(UNIT) tests/functional tests/e2e tests/sim"
+    functional, e2e = "tests/functional tests/services", "tests/e2e tests/chaos"
+    assert commands["test"] == f"$(PYTEST) $(UNIT) {functional} {e2e} tests/sim"
     assert commands["test-unit"] == "$(PYTEST) $(UNIT)"
-    assert commands["test-functional"] == "$(PYTEST) tests/functional"
-    assert commands["test-e2e"] == "$(PYTEST) tests/e2e"
+    assert commands["test-functional"] == f"$(PYTEST) {functional}"
+    assert commands["test-e2e"] == f"$(PYTEST) {e2e}"
     assert commands["test-sim"] == "$(PYTEST) tests/sim"
     run = set(re.findall(r"tests/(\w+)", makefile))
     folders = {
@@ -98,7 +102,16 @@ def test_repository_the_layers_and_the_simulation_are_all_that_make_test_runs() 
     assert folders <= run, "name these folders of tests in the Makefile"
 
 
-@pytest.mark.parametrize("path", ["requirements/dev.txt", "package-lock.json", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "requirements/dev.txt",
+        "package-lock.json",
+        "pyproject.toml",
+        "tests/services/requirements.txt",
+        "tests/services/package-lock.json",
+    ],
+)
 def test_repository_names_no_host(path: str) -> None:
     """Any registry that serves the same bytes will do."""
     assert re.findall(r"[a-z+]+://\S*|--(?:extra-)?index-url|--find-links", text(path)) == []

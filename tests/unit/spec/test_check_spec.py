@@ -97,3 +97,13 @@ def test_pub_2_names_are_checked_without_a_registry() -> None:
         agent("add", "add", "recall"), tools=None, models=None, reserved={"recall"}
     )
     assert [i.code for i in checked.issues] == ["doubled_name", "reserved_name"]
+
+
+def test_log_5_instructions_with_a_nul_are_refused() -> None:
+    """They become a document as they are, which not every database keeps."""
+    told = agent().model_copy(update={"instructions": "Be\0 brief."})
+    checked = check_spec(told, tools=TOOLS, models=MODELS)
+    assert [(i.code, i.pointer) for i in checked.issues] == [("nul_character", "/instructions")]
+    assert "U+0000" in checked.issues[0].message
+    other = agent().model_copy(update={"instructions": "Be \x01 brief."})
+    assert check_spec(other, tools=TOOLS, models=MODELS).issues == ()

@@ -44,7 +44,7 @@ def test_r_15_settled_runs_cost_a_claim_nothing() -> None:
     held = _add(index, rows, state="running", worker="wrk_1")
     late = _add(index, rows, state="suspended", deadline_at=START)
 
-    (runs,) = index.claimable(START, "", {"wrk_1"})
+    (runs,) = index.claimable(START, "", {"wrk_1"}, lambda _: True, lambda _: None)
     assert [row.run_id for row in runs] == ready
     assert [row.run_id for row in index.held("wrk_1")] == [held]
     assert [row.run_id for row in index.overdue(START, {"wrk_1"})] == [late]

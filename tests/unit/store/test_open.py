@@ -52,10 +52,13 @@ async def test_st_3_options_of_a_sqlite_url_are_read() -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://host/db", "postgresql stores are not in this build"),
-        ("postgresql+asyncpg://host/db", "postgresql stores are not in this build"),
-        ("mysql://host/db", "mysql stores are not in this build"),
-        ("dynamodb://eu-west-1", "dynamodb stores are not in this build"),
+        ("postgresql://host/db?pool_sise=1", "did you mean 'pool_size'?"),
+        ("postgresql+asyncpg://host/db?pooler=session", "use none or transaction"),
+        ("postgresql://host/db?timeout_seconds=0", "use a number, 0.1 or more"),
+        ("postgresql://host:http/db", "the port of the URL is no number"),
+        ("mysql://host/db?ssl=true", "unknown option 'ssl'"),
+        ("mariadb://host/db?pool_size=many", "use a number, 1 or more"),
+        ("postgresql:/me:s3cret@host/db", "'postgresql:/me:***@host/db' is no store URL"),
         ("sqllite:///runs.db", "did you mean sqlite://?"),
         ("postgre://host", "did you mean postgres://?"),
         ("redis://host", "unknown store redis://; use memory://, sqlite:///runs.db"),

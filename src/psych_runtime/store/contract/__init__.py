@@ -11,6 +11,7 @@ A check that does not hold raises AssertionError. Nothing here needs a test fram
 from typing import Final
 
 from psych_runtime.store.contract import (
+    capping,
     claiming,
     faulty,
     handling,
@@ -19,6 +20,7 @@ from psych_runtime.store.contract import (
     outages,
     racing,
     reading,
+    removing,
 )
 from psych_runtime.store.contract._check import Check, Harness
 
@@ -26,7 +28,18 @@ __all__ = ["CHECKS", "Check", "Harness"]
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
     value
-    for module in (judging, reading, claiming, living, handling, faulty, racing, outages)
+    for module in (
+        judging,
+        reading,
+        claiming,
+        capping,
+        removing,
+        living,
+        handling,
+        faulty,
+        racing,
+        outages,
+    )
     for value in vars(module).values()
     if isinstance(value, Check)
 )

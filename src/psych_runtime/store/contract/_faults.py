@@ -226,8 +226,11 @@ def _renews(store: Store, known: Known) -> Awaitable[object]:
 
 
 CALLS: Final[Mapping[str, _Call]] = {
+    "blank": lambda store, known: store.blank(TENANT, known.run_id),
     "bury": lambda store, known: store.bury(known.worker),
+    "cap": lambda store, known: store.cap("globex"),
     "commit": _writes,
+    "delete_runs": lambda store, known: store.delete_runs(TENANT, (), ["none"]),
     "document": lambda store, known: store.document(TENANT, "d" * 64),
     "enlist": _enlists,
     "header": lambda store, known: store.header(TENANT, known.run_id),
@@ -240,6 +243,7 @@ CALLS: Final[Mapping[str, _Call]] = {
     "read": lambda store, known: store.read(TENANT, known.run_id),
     "ready": lambda store, known: store.ready(9),
     "renew": _renews,
+    "set_cap": lambda store, known: store.set_cap("globex", 7),
     "sweep": lambda store, known: store.sweep(),
     "tail": lambda store, known: store.tail(TENANT, known.run_id),
     "version": lambda store, known: store.version(TENANT, "a" * 64),

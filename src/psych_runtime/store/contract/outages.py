@@ -67,6 +67,8 @@ async def _is_done(store: Store, known: Known, beats: range) -> None:
     same(len(await store.read(TENANT, known.run_id)), 3, "records after it")
     same(await store.version(TENANT, "a" * 64), "{}", "a version that was put")
     same(await store.document(TENANT, "d" * 64), "{}", "a document that was put")
+    cap = await store.cap("globex")
+    same(cap and (cap.running, cap.limit), (0, 7), "a cap that was set")
     (worker,) = await store.workers()
     same(worker.id, known.worker, "the worker that is alive")
     same(worker.beat in beats, True, f"{worker.beat} beats of {list(beats)}")
@@ -87,6 +89,7 @@ async def a_store_that_was_away_has_nothing_half_written(harness: Harness) -> No
         after = await store.header(TENANT, known.run_id), await store.workers()
         same(after, before, "the header and the workers after an outage")
         same(await store.version(TENANT, "a" * 64), None, "a version that was put in an outage")
+        same(await store.cap("globex"), None, "a cap that was set in an outage")
         faults.go_away(0.0)
         for name, call in CALLS.items():
             await _works(call(faulty, known), f"{name} of a store that is back")

@@ -1,13 +1,21 @@
 """What is read back: pages, bytes, tenants' walls, texts by hash, lists of Runs."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from psych_runtime.errors import InvalidPayload, RunNotFound
 from psych_runtime.ports import answers
-from psych_runtime.ports.store import Change, HeaderChange, RunFilter, Sealed, Store
+from psych_runtime.ports.store import (
+    Change,
+    Exclude,
+    HeaderChange,
+    RunFilter,
+    Sealed,
+    Store,
+    Unit,
+)
 from psych_runtime.store.contract._build import (
     START,
     TENANT,
@@ -37,7 +45,7 @@ __all__ = [
     "no_content_is_not_an_empty_content",
     "pages_of_a_log_meet_without_overlap",
     "the_column_open_is_edited",
-    "what_is_no_unicode_is_refused",
+    "what_no_store_keeps_is_refused",
 ]
 
 _OTHER: Final = "globex"
@@ -47,7 +55,7 @@ type _Ask = Callable[[], Awaitable[object]]
 
 _AWKWARD: Final = (
     '{"a":1.0,"b":1e300,"c":9007199254740993, "spaced" : [ ] }',
-    '{"nul":"\\u0000","raw":"\x00 \x01"}',
+    '{"nul":"\\u0000","raw":"\x01"}',
     '{"emoji":"\U0001f9e0\U0001f468\u200d\U0001f469\u200d\U0001f467","lone":"\\ud83d","upper":"\\uD83D"}',
     '{"lines":"\u2028\u2029\u0085\\n\r\n\t"}',
     '{"quotes":"\'\\"`--;","percent":"%s %(x)s {prefix} :name ?1"}',
@@ -59,7 +67,7 @@ _AWKWARD: Final = (
 
 @check("LOG-5", "LOG-6", methods=("commit", "read"))
 async def bodies_and_contents_come_back_as_written(harness: Harness) -> None:
-    """Byte for byte: NUL, emoji, surrogate escapes, line separators, and very long texts."""
+    """Byte for byte: escapes of NUL and surrogates, emoji, line separators, very long texts."""
     texts = [*_AWKWARD, '{"k":"' + "x" * 262_144 + '"}', '"' + "\U0001f9e0" * 200_000 + '"']
     async with harness.open() as store:
         run_id = await admission(store)
@@ -245,59 +253,113 @@ async def a_cursor_that_is_not_ours_is_refused(harness: Harness) -> None:
 @check(
     "LOG-5",
     methods=(
+        "blank",
+        "bury",
+        "cap",
         "commit",
+        "delete_runs",
         "document",
+        "enlist",
         "header",
+        "held_by",
         "key",
         "list_runs",
         "put_document",
         "put_version",
         "read",
+        "ready",
+        "renew",
+        "set_cap",
         "tail",
         "version",
         "wait",
     ),
 )
-async def what_is_no_unicode_is_refused(harness: Harness) -> None:
-    """InvalidPayload for a name, a tenant or a text that has no UTF-8; the store goes on."""
+async def what_no_store_keeps_is_refused(harness: Harness) -> None:
+    """InvalidPayload for a name or a text with U+0000 or without UTF-8; the store goes on."""
     async with harness.open() as store:
         run_id = await admission(store)
-        odd = "run_\ud800"
-        asks: tuple[tuple[str, _Ask], ...] = (
-            ("a header", lambda: store.header(TENANT, odd)),
-            ("a header of a tenant", lambda: store.header(odd, run_id)),
-            ("a log", lambda: store.read(TENANT, odd)),
-            ("a thread", lambda: store.tail(TENANT, odd)),
-            ("a key", lambda: store.key(TENANT, "", odd)),
-            ("a version", lambda: store.version(TENANT, odd)),
-            ("a version to keep", lambda: store.put_version(TENANT, "a" * 64, odd)),
-            ("a document", lambda: store.document(TENANT, odd)),
-            ("a document to keep", lambda: store.put_document(TENANT, "a" * 64, "tool", odd)),
-            ("a wait", lambda: store.wait(TENANT, {odd: 0}, _LONG)),
-            ("a list of a tenant", lambda: store.list_runs(odd)),
-            ("a list of a thread", lambda: store.list_runs(TENANT, filter=RunFilter(thread=odd))),
-            ("a list of a version", lambda: store.list_runs(TENANT, filter=RunFilter(version=odd))),
-            ("a commit", lambda: store.commit([unit(change(odd, 1, count=0))])),
-            *((f"a commit of {text}", _committing(store, run_id, text)) for text in _odd_texts()),
-        )
-        for what, ask in asks:
-            same(await _is_refused(ask), True, f"{what} that is no Unicode")
+        for odd in ("run_\ud800", "run_\0", "\U0001f9e0\0"):
+            for what, ask in (
+                *_asks(store, run_id, odd),
+                *_asks_of_workers(store, odd),
+                *_commits(store, run_id, odd),
+            ):
+                same(await _is_refused(ask), True, f"{what} with {odd!r}")
         same((await store.header(TENANT, run_id)).head, 1, "a header after all of them")
         same(await store.wait(TENANT, {run_id: 0}, _LONG), frozenset({run_id}), "a wait after them")
         same(await store.version(TENANT, "a" * 64), None, "a version that was refused")
+        same(await store.document(TENANT, "a" * 64), None, "a document that was refused")
+        same(await store.workers(), [], "workers that were refused")
 
 
-def _odd_texts() -> tuple[Text, ...]:
-    odd = "\ud83d"
-    return Text(body=odd), Text(content=odd), Text(content="", salt=odd)
+def _asks(store: Store, run_id: str, odd: str) -> tuple[tuple[str, _Ask], ...]:
+    """Return what asks for names that no store keeps, or to keep such texts."""
+    return (
+        ("a header", lambda: store.header(TENANT, odd)),
+        ("a header of a tenant", lambda: store.header(odd, run_id)),
+        ("a log", lambda: store.read(TENANT, odd)),
+        ("a log of a tenant", lambda: store.read(odd, run_id)),
+        ("a thread", lambda: store.tail(TENANT, odd)),
+        ("a key", lambda: store.key(TENANT, "", odd)),
+        ("a version", lambda: store.version(TENANT, odd)),
+        ("a version to keep", lambda: store.put_version(TENANT, "a" * 64, odd)),
+        ("a document", lambda: store.document(TENANT, odd)),
+        ("a document to keep", lambda: store.put_document(TENANT, "a" * 64, "tool", odd)),
+        ("a wait", lambda: store.wait(TENANT, {odd: 0}, _LONG)),
+        ("a list of a tenant", lambda: store.list_runs(odd)),
+        ("a list of a thread", lambda: store.list_runs(TENANT, filter=RunFilter(thread=odd))),
+        ("a list of a version", lambda: store.list_runs(TENANT, filter=RunFilter(version=odd))),
+        ("a list of a parent", lambda: store.list_runs(TENANT, filter=RunFilter(parent=odd))),
+        ("a cap", lambda: store.cap(odd)),
+        ("a cap to set", lambda: store.set_cap(odd, 1)),
+        ("a Run to blank", lambda: store.blank(TENANT, odd)),
+        ("a key to delete", lambda: store.delete_runs(TENANT, (), [odd])),
+    )
 
 
-def _committing(store: Store, run_id: str, text: Text) -> _Ask:
-    """Return what commits a record with such a text."""
+def _asks_of_workers(store: Store, odd: str) -> tuple[tuple[str, _Ask], ...]:
+    """Return what names workers, or Runs for them."""
+
+    def enlist(worker: str, build: str) -> Awaitable[object]:
+        return store.enlist(worker, lease_seconds=_LONG, build=build, tools=())
+
+    return (
+        ("a worker", lambda: enlist(odd, "b")),
+        ("a worker's build", lambda: enlist("wrk_1", odd)),
+        ("a renewal", lambda: store.renew(odd, lease_seconds=_LONG, run_ids=())),
+        ("an observer", lambda: store.bury(odd)),
+        ("a holder", lambda: store.held_by(odd)),
+        ("a cursor over tenants", lambda: store.ready(1, after_tenant=odd)),
+        ("a Run in hand", lambda: store.ready(1, exclude=Exclude(run_ids=(odd,)))),
+    )
+
+
+def _commits(store: Store, run_id: str, odd: str) -> Iterator[tuple[str, _Ask]]:
+    """Yield units, in each of which one text is such a one."""
     record = sealed(run_id, 2)
-    row = record.row.model_copy(update=text._asdict() | {"body": text.body or record.row.body})
-    written = Change(run_id, 1, None, (record._replace(row=row),), HeaderChange())
-    return lambda: store.commit([unit(written)])
+
+    def written(**columns: object) -> Change:
+        row = record.row.model_copy(update=columns)
+        return Change(run_id, 1, None, (record._replace(row=row),), HeaderChange())
+
+    def keyed(**columns: object) -> Unit:
+        row = key_row("k", run_id=run_id).model_copy(update=columns)
+        return unit(change(run_id, 1), keys=[row])
+
+    for what, sent in (
+        ("of a body", unit(written(body=odd))),
+        ("of a content", unit(written(content=odd))),
+        ("of a salt", unit(written(content="", salt=odd))),
+        ("of a type", unit(written(type=odd))),
+        ("of a Run", unit(change(odd, 1, count=0))),
+        ("of a tenant", unit(written(tenant=odd), tenant=odd)),
+        ("of a thread", unit(admit(columns={"thread": odd}))),
+        ("of a version", unit(admit(columns={"version": odd}))),
+        ("with a key", keyed(key=odd)),
+        ("with a receipt", keyed(receipt=odd)),
+    ):
+        yield f"a commit {what}", partial(store.commit, [sent])
 
 
 async def _is_refused(ask: _Ask) -> bool:

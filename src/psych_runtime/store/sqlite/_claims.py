@@ -4,13 +4,14 @@ Every statement walks an index and is read no further than needed.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from heapq import merge
 from itertools import islice
 
 from psych_runtime.ports.store import Exclude, Found
 from psych_runtime.store._order import claim_key, excluded, take_fairly
+from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._reads import snapshot
 from psych_runtime.store.sqlite._rows import Value, header_of
 from psych_runtime.store.sqlite._texts import Texts
@@ -36,7 +37,7 @@ class Claims:
         with snapshot(self._connection):
             orphans = self._orphans()
             wanted = (
-                (header for header in self._runs(tenant, orphans) if not excluded(header, exclude))
+                self._runs(tenant, orphans.get(tenant, ()), exclude)
                 for tenant in self._tenants(after_tenant, sorted(orphans))
             )
             return Found(self._now, take_fairly(wanted, limit))
@@ -103,8 +104,12 @@ class Claims:
         row: tuple[str] | None = self._connection.execute(text, names).fetchone()
         return None if row is None else row[0]
 
-    def _runs(self, tenant: str, orphans: dict[str, list[RunRow]]) -> Iterator[RunRow]:
-        return merge(self._waiting(tenant), orphans.get(tenant, ()), key=claim_key)
+    def _runs(self, tenant: str, orphans: Iterable[RunRow], exclude: Exclude) -> Iterator[RunRow]:
+        """Give a tenant's Runs in order: of those that wait, as many as its cap has room for."""
+        room = Caps(self._connection, self._texts).room(tenant)
+        waiting = (row for row in self._waiting(tenant) if not excluded(row, exclude))
+        held = (row for row in orphans if not excluded(row, exclude))
+        return merge(islice(waiting, room), held, key=claim_key)
 
     def _waiting(self, tenant: str) -> Iterator[RunRow]:
         """Give a tenant's ready and due Runs, priority by priority."""

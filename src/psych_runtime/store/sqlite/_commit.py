@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from psych_runtime.ports.answers import (
     Answer,
+    CapReached,
     Committed,
     KeyTaken,
     LeaseLost,
@@ -29,9 +30,10 @@ from psych_runtime.ports.store import (
     Unset,
 )
 from psych_runtime.store._notices import Heads
+from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._rows import Value, dump_open, header_values, load_open
 from psych_runtime.store.sqlite._texts import Texts
-from psych_runtime.store.units import admitted, edit_open, heads_after
+from psych_runtime.store.units import admitted, edit_open, enters, heads_after, leaves
 from psych_schema.base import format_instant
 from psych_schema.common import AbortPhase, RunPhase
 
@@ -63,6 +65,7 @@ class _Before(NamedTuple):
     remaining_seconds: float | None
     abort: AbortPhase | None
     referenced: int
+    capped: int
 
 
 class Commit:
@@ -72,6 +75,7 @@ class Commit:
         self._connection = connection
         self._texts = texts
         self._now = now
+        self._caps = Caps(connection, texts)
         self._records: list[dict[str, Value]] = []
 
     def apply(self, units: Sequence[Unit]) -> Outcome:
@@ -108,7 +112,7 @@ class Commit:
                 fence = fence or LeaseLost(change.run_id)
             if change.expect_head != before.head:
                 head = head or SeqConflict(change.run_id)
-        return fence or head or self._judge_names(unit)
+        return fence or head or self._judge_names(unit) or self._judge_cap(unit, befores)
 
     def _judge_names(self, unit: Unit) -> Answer | None:
         execute = self._connection.execute
@@ -126,6 +130,18 @@ class Commit:
                     return ThreadTaken(*place)
                 places.add(place)
         return None
+
+    def _judge_cap(self, unit: Unit, befores: dict[str, _Before]) -> Answer | None:
+        """Refuse a unit of which more Runs become running than there is room for (R-15)."""
+        entrants = sum(
+            enters(befores[change.run_id].state, change.header)
+            for change in unit.changes
+            if isinstance(change, Change)
+        )
+        cap = self._caps.row(unit.tenant) if entrants else None
+        if cap is None or cap.running + entrants <= cap.limit:
+            return None
+        return CapReached(unit.tenant)
 
     def _write(self, unit: Unit, befores: dict[str, _Before]) -> None:
         for change in unit.changes:
@@ -183,6 +199,12 @@ class Commit:
                 values[column] = format_instant(moment)
             else:
                 values[column] = getattr(before, column) if moment is UNSET else None
+        values["capped"] = before.capped
+        if enters(before.state, edit):
+            values["capped"] = int(self._caps.count(before.tenant, 1))
+        elif leaves(bool(before.capped), edit):
+            self._caps.count(before.tenant, -1)
+            values["capped"] = 0
         values["remaining_seconds"] = before.remaining_seconds
         if isinstance(edit.remaining_seconds, Remaining):
             if before.deadline_at is not None:

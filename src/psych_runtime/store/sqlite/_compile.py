@@ -10,9 +10,11 @@ from typing import Final
 from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.sqlite import dialect
 
+from psych_runtime.store.sql_caps import CapStatements
 from psych_runtime.store.sql_claims import ClaimStatements
 from psych_runtime.store.sql_ledger import LedgerStatements
 from psych_runtime.store.sql_log import LogStatements
+from psych_runtime.store.sql_removal import RemovalStatements
 from psych_runtime.store.sql_workers import WorkerStatements
 from psych_runtime.store.sqlite._texts import PREFIX, STATEMENTS
 
@@ -26,6 +28,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
     """Return every statement by its name."""
     log, claims = LogStatements(prefix), ClaimStatements(prefix)
     workers, ledger = WorkerStatements(prefix), LedgerStatements(prefix)
+    caps, removal = CapStatements(prefix), RemovalStatements(prefix)
     return {
         "judge_run": log.judge_run(),
         "judge_change": log.judge_change(),
@@ -39,6 +42,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "insert_version": log.insert_row("version"),
         "insert_document": log.insert_row("document"),
         "insert_worker": log.insert_row("worker"),
+        "insert_cap": log.insert_row("cap"),
         "read_header": log.read_header(),
         "read_head": log.read_head(),
         "read_log": log.read_log(),
@@ -67,6 +71,16 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "lapsed_workers": workers.lapsed_workers(),
         "bury_worker": workers.bury_worker(),
         "sweep_workers": workers.sweep_workers(),
+        "read_cap": caps.read_cap(),
+        "limit_cap": caps.limit_cap(),
+        "count_cap": caps.count_cap(),
+        "find_contents": removal.find_contents(),
+        "blank_record": removal.blank_record(),
+        "delete_run": removal.delete_run(),
+        "delete_log": removal.delete_log(),
+        "delete_keys": removal.delete_keys(),
+        "delete_key": removal.delete_key(),
+        "delete_place": removal.delete_place(),
         "read_ledger": ledger.read_ledger(),
         "insert_migration": ledger.insert_migration(),
     }

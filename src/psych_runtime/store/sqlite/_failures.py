@@ -10,7 +10,7 @@ from psych_runtime.errors import (
     StoreUnavailable,
     UnsupportedStore,
 )
-from psych_runtime.store._unicode import not_unicode
+from psych_runtime.store._storable import not_unicode
 
 __all__ = ["is_busy", "translate"]
 

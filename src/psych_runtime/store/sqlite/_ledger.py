@@ -12,17 +12,12 @@ from psych_runtime.store.migrations import (
     shipped,
     statements,
 )
+from psych_runtime.store.migrations.script import LEDGER_TABLES
 from psych_runtime.store.sqlite._texts import Texts
 from psych_schema.base import format_instant
 
 __all__ = ["check", "is_current", "migrate"]
 
-_TABLE: Final = """CREATE TABLE IF NOT EXISTS "{name}" (
-\tnumber INTEGER NOT NULL PRIMARY KEY,
-\tname TEXT NOT NULL,
-\tsha256 TEXT NOT NULL,
-\tapplied_at TEXT NOT NULL
-) STRICT"""
 _KNOWN: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
@@ -49,7 +44,7 @@ def migrate(
     """Apply what is missing, inside the caller's transaction. UnsupportedStore."""
     left = missing(shipped("sqlite"), _applied(connection, texts, prefix) or (), path)
     if left:
-        connection.execute(_TABLE.format(name=prefix + LEDGER))
+        connection.execute(LEDGER_TABLES["sqlite"].format(name=prefix + LEDGER))
     for migration in left:
         for statement in statements(migration.text, prefix):
             connection.execute(statement)

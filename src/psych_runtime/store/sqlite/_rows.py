@@ -9,14 +9,16 @@ from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
 from psych_schema.base import format_instant, parse_instant
 from psych_schema.common import AbortPhase, RunPhase
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = [
+    "CapTuple",
     "HeaderTuple",
     "KeyTuple",
     "RecordTuple",
     "Value",
     "WorkerTuple",
+    "cap_of",
     "dump_open",
     "header_of",
     "header_values",
@@ -55,9 +57,11 @@ type HeaderTuple = tuple[
     Literal[0, 1],
     str,
     str,
+    Literal[0, 1],
 ]
 type RecordTuple = tuple[str, int, str, str, str, str | None, str | None]
 type KeyTuple = tuple[str, str, str, str, str]
+type CapTuple = tuple[str, int, int]
 type WorkerTuple = tuple[str, str, float, int, str, Literal[0, 1], str, str]
 
 
@@ -133,6 +137,7 @@ def _header_of(row: HeaderTuple) -> RunRow:
         referenced,
         created_at,
         opened,
+        capped,
     ) = row
     return RunRow(
         tenant=tenant,
@@ -159,6 +164,7 @@ def _header_of(row: HeaderTuple) -> RunRow:
         referenced=bool(referenced),
         created_at=datetime.fromisoformat(created_at),
         open=load_open(opened),
+        capped=bool(capped),
     )
 
 
@@ -170,6 +176,7 @@ def header_values(header: RunRow) -> dict[str, Value]:
         values[column] = None if value is None else format_instant(value)
     values["referenced"] = int(header.referenced)
     values["open"] = dump_open(dict(header.open))
+    values["capped"] = int(header.capped)
     return values
 
 
@@ -193,6 +200,16 @@ def key_of(row: KeyTuple) -> KeyRow:
 def _key_of(row: KeyTuple) -> KeyRow:
     tenant, run_id, key, digest, receipt = row
     return KeyRow(tenant=tenant, run_id=run_id, key=key, digest=digest, receipt=receipt)
+
+
+def cap_of(row: CapTuple) -> CapRow:
+    """Return a cap's row. Raises CorruptRow."""
+    return _made("cap", row[0], row, _cap_of)
+
+
+def _cap_of(row: CapTuple) -> CapRow:
+    tenant, running, limit = row
+    return CapRow(tenant=tenant, running=running, limit=limit)
 
 
 def worker_of(row: WorkerTuple) -> WorkerRow:

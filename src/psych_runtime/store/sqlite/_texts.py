@@ -26,6 +26,7 @@ class Texts(NamedTuple):
     insert_version: str
     insert_document: str
     insert_worker: str
+    insert_cap: str
     read_header: str
     read_head: str
     read_log: str
@@ -54,6 +55,16 @@ class Texts(NamedTuple):
     lapsed_workers: str
     bury_worker: str
     sweep_workers: str
+    read_cap: str
+    limit_cap: str
+    count_cap: str
+    find_contents: str
+    blank_record: str
+    delete_run: str
+    delete_log: str
+    delete_keys: str
+    delete_key: str
+    delete_place: str
     read_ledger: str
     insert_migration: str
 

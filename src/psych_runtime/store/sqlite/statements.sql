@@ -6,7 +6,7 @@ FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id
 
 -- judge_change
-SELECT "{prefix}run".tenant, "{prefix}run".epoch, "{prefix}run".head, "{prefix}run".schema_version, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".open, "{prefix}run".state, "{prefix}run".worker, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".abort, "{prefix}run".referenced
+SELECT "{prefix}run".tenant, "{prefix}run".epoch, "{prefix}run".head, "{prefix}run".schema_version, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".open, "{prefix}run".state, "{prefix}run".worker, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".abort, "{prefix}run".referenced, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id
 
@@ -17,10 +17,10 @@ UPDATE "{prefix}run" SET head=:head, head_hash=:head_hash, head_at=:head_at, sch
 UPDATE "{prefix}run" SET head=:head, head_hash=:head_hash, head_at=:head_at, schema_version=:schema_version, open=:open WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
 
 -- change_header
-UPDATE "{prefix}run" SET state=:state, head=:head, head_hash=:head_hash, head_at=:head_at, worker=:worker, epoch=:epoch, crashes=:crashes, wake_at=:wake_at, deadline_at=:deadline_at, remaining_seconds=:remaining_seconds, schema_version=:schema_version, abort=:abort, referenced=:referenced, open=:open WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
+UPDATE "{prefix}run" SET state=:state, head=:head, head_hash=:head_hash, head_at=:head_at, worker=:worker, epoch=:epoch, crashes=:crashes, wake_at=:wake_at, deadline_at=:deadline_at, remaining_seconds=:remaining_seconds, schema_version=:schema_version, abort=:abort, referenced=:referenced, open=:open, capped=:capped WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
 
 -- insert_run
-INSERT INTO "{prefix}run" (tenant, run_id, version, state, head, head_hash, head_at, worker, epoch, crashes, wake_at, deadline_at, remaining_seconds, priority, schema_version, abort, thread, position, previous, parent, root, referenced, created_at, open) VALUES (:tenant, :run_id, :version, :state, :head, :head_hash, :head_at, :worker, :epoch, :crashes, :wake_at, :deadline_at, :remaining_seconds, :priority, :schema_version, :abort, :thread, :position, :previous, :parent, :root, :referenced, :created_at, :open)
+INSERT INTO "{prefix}run" (tenant, run_id, version, state, head, head_hash, head_at, worker, epoch, crashes, wake_at, deadline_at, remaining_seconds, priority, schema_version, abort, thread, position, previous, parent, root, referenced, created_at, open, capped) VALUES (:tenant, :run_id, :version, :state, :head, :head_hash, :head_at, :worker, :epoch, :crashes, :wake_at, :deadline_at, :remaining_seconds, :priority, :schema_version, :abort, :thread, :position, :previous, :parent, :root, :referenced, :created_at, :open, :capped)
 
 -- insert_record
 INSERT INTO "{prefix}record" (run_id, seq, tenant, type, body, content, salt) VALUES (:run_id, :seq, :tenant, :type, :body, :content, :salt)
@@ -40,8 +40,11 @@ INSERT INTO "{prefix}document" (tenant, hash, kind, text) VALUES (:tenant, :hash
 -- insert_worker
 INSERT INTO "{prefix}worker" (id, lease_until, lease_seconds, beat, since, dead, build, tools) VALUES (:id, :lease_until, :lease_seconds, :beat, :since, :dead, :build, :tools)
 
+-- insert_cap
+INSERT INTO "{prefix}cap" (tenant, running, "limit") VALUES (:tenant, :running, :limit)
+
 -- read_header
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant
 
@@ -57,7 +60,7 @@ WHERE "{prefix}record".run_id = :run_id AND "{prefix}record".seq > :after ORDER 
 LIMIT :limit OFFSET 0
 
 -- read_tail
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}thread" JOIN "{prefix}run" ON "{prefix}run".run_id = "{prefix}thread".run_id
 WHERE "{prefix}thread".tenant = :tenant AND "{prefix}thread".thread = :thread ORDER BY "{prefix}thread".position DESC
 LIMIT 1 OFFSET 0
@@ -73,7 +76,7 @@ FROM "{prefix}key"
 WHERE "{prefix}key".tenant = :tenant AND "{prefix}key".run_id = :run_id AND "{prefix}key"."key" = :key
 
 -- list_runs
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".tenant = :tenant AND ("{prefix}run".created_at, "{prefix}run".run_id) < (:before_at, :before_run) AND "{prefix}run".created_at > :created_after AND (:state IS NULL OR "{prefix}run".state = :state) AND (:version IS NULL OR "{prefix}run".version = :version) AND (:thread IS NULL OR "{prefix}run".thread = :thread) AND (:parent IS NULL OR "{prefix}run".parent = :parent) ORDER BY "{prefix}run".created_at DESC, "{prefix}run".run_id DESC
 LIMIT :limit OFFSET 0
@@ -113,17 +116,17 @@ WHERE "{prefix}run".state IN ('ready', 'suspended') AND "{prefix}run".state = 's
 LIMIT 1 OFFSET 0
 
 -- find_ready
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".state IN ('ready', 'suspended') AND "{prefix}run".state = 'ready' AND "{prefix}run".tenant = :tenant AND "{prefix}run".priority = :priority AND "{prefix}run".wake_at IS NULL ORDER BY "{prefix}run".created_at
 
 -- find_ready_due
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".state IN ('ready', 'suspended') AND "{prefix}run".state = 'ready' AND "{prefix}run".tenant = :tenant AND "{prefix}run".priority = :priority AND "{prefix}run".wake_at <= :now ORDER BY "{prefix}run".wake_at
 
 -- find_suspended_due
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".state IN ('ready', 'suspended') AND "{prefix}run".state = 'suspended' AND "{prefix}run".tenant = :tenant AND "{prefix}run".priority = :priority AND "{prefix}run".wake_at <= :now ORDER BY "{prefix}run".wake_at
 
@@ -134,17 +137,17 @@ WHERE "{prefix}run".worker > :after ORDER BY "{prefix}run".worker
 LIMIT 1 OFFSET 0
 
 -- find_held
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".worker = :worker AND "{prefix}run".state = 'running'
 
 -- find_late
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".state IN ('ready', 'running', 'suspended') AND "{prefix}run".deadline_at <= :now ORDER BY "{prefix}run".deadline_at
 
 -- find_aborted
-SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
 WHERE "{prefix}run".state IN ('ready', 'running', 'suspended') AND "{prefix}run".abort IS NOT NULL
 
@@ -183,6 +186,41 @@ UPDATE "{prefix}worker" SET dead=1 WHERE "{prefix}worker".id = :worker AND "{pre
 DELETE FROM "{prefix}worker" WHERE "{prefix}worker".dead = 1 AND NOT (EXISTS (SELECT *
 FROM "{prefix}run"
 WHERE "{prefix}run".worker = "{prefix}worker".id))
+
+-- read_cap
+SELECT "{prefix}cap".tenant, "{prefix}cap".running, "{prefix}cap"."limit"
+FROM "{prefix}cap"
+WHERE "{prefix}cap".tenant = :tenant
+
+-- limit_cap
+UPDATE "{prefix}cap" SET "limit"=:new_limit WHERE "{prefix}cap".tenant = :in_tenant
+
+-- count_cap
+UPDATE "{prefix}cap" SET running=:now_running WHERE "{prefix}cap".tenant = :in_tenant
+
+-- find_contents
+SELECT "{prefix}record".seq
+FROM "{prefix}record"
+WHERE "{prefix}record".run_id = :run_id AND ("{prefix}record".content IS NOT NULL OR "{prefix}record".salt IS NOT NULL) ORDER BY "{prefix}record".seq
+LIMIT :limit OFFSET 0
+
+-- blank_record
+UPDATE "{prefix}record" SET content=NULL, salt=NULL WHERE "{prefix}record".run_id = :in_run AND "{prefix}record".seq = :at_seq
+
+-- delete_run
+DELETE FROM "{prefix}run" WHERE "{prefix}run".run_id = :run_id
+
+-- delete_log
+DELETE FROM "{prefix}record" WHERE "{prefix}record".run_id = :run_id
+
+-- delete_keys
+DELETE FROM "{prefix}key" WHERE "{prefix}key".tenant = :tenant AND "{prefix}key".run_id = :run_id
+
+-- delete_key
+DELETE FROM "{prefix}key" WHERE "{prefix}key".tenant = :tenant AND "{prefix}key".run_id = :run_id AND "{prefix}key"."key" = :key
+
+-- delete_place
+DELETE FROM "{prefix}thread" WHERE "{prefix}thread".tenant = :tenant AND "{prefix}thread".thread = :thread AND "{prefix}thread".position = :position AND "{prefix}thread".run_id = :run_id
 
 -- read_ledger
 SELECT "{prefix}psych_migration".number, "{prefix}psych_migration".name, "{prefix}psych_migration".sha256

@@ -15,8 +15,9 @@ from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
-from psych_runtime.store._unicode import check_unicode
-from psych_runtime.store.sqlite import _ledger, _reads
+from psych_runtime.store._storable import check_storable, check_unit
+from psych_runtime.store.sqlite import _ledger, _reads, _removal
+from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._claims import Claims
 from psych_runtime.store.sqlite._commit import Commit, Outcome
 from psych_runtime.store.sqlite._connect import SqliteOptions
@@ -24,9 +25,9 @@ from psych_runtime.store.sqlite._file import SqliteFile, acquire
 from psych_runtime.store.sqlite._rows import Value
 from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite._workers import Workers
-from psych_runtime.store.units import check_units
+from psych_runtime.store.units import check_deletion, check_units
 from psych_schema.base import format_instant
-from psych_schema.store import KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["SqliteStore"]
 
@@ -73,6 +74,8 @@ class SqliteStore:
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
         """Apply each unit all or none (R-1), in one transaction with whatever else waits."""
         check_units(units)
+        for unit in units:
+            check_unit(unit)
         shared = self._shared
 
         def run(connection: sqlite3.Connection) -> Outcome:
@@ -87,20 +90,24 @@ class SqliteStore:
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[RecordRow]:
         """Return records behind `after`. Raises RunNotFound."""
+        check_storable(tenant, run_id)
         return await self._read(
             lambda c: _reads.read_log(c, self._shared.texts, tenant, run_id, after, limit)
         )
 
     async def header(self, tenant: str, run_id: str) -> RunRow:
         """Return the header. Raises RunNotFound."""
+        check_storable(tenant, run_id)
         return await self._read(lambda c: _reads.read_header(c, self._shared.texts, tenant, run_id))
 
     async def tail(self, tenant: str, thread: str) -> RunRow | None:
         """Return the last Run of a thread."""
+        check_storable(tenant, thread)
         return await self._read(lambda c: _reads.read_tail(c, self._shared.texts, tenant, thread))
 
     async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
         """Return what is known of a request."""
+        check_storable(tenant, run_id, key)
         return await self._read(
             lambda c: _reads.read_key(c, self._shared.texts, tenant, run_id, key)
         )
@@ -109,6 +116,7 @@ class SqliteStore:
         self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
     ) -> Found:
         """Return claimable Runs, tenant by tenant in turns (R-15)."""
+        check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         return await self._read(lambda c: self._claims(c).ready(limit, after_tenant, exclude))
 
     async def overdue(self, limit: int) -> list[RunRow]:
@@ -119,6 +127,7 @@ class SqliteStore:
         self, worker: str, *, lease_seconds: float, build: str, tools: Sequence[str]
     ) -> datetime:
         """Write a worker's row; return the store's now."""
+        check_storable(worker, build, *tools)
         return await self._write(
             lambda c: self._workers(c).enlist(worker, lease_seconds, build, tools)
         )
@@ -131,14 +140,17 @@ class SqliteStore:
         self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
     ) -> Renewed | None:
         """Prolong the lease; None when the worker is dead or unknown."""
+        check_storable(worker, *run_ids)
         return await self._write(lambda c: self._workers(c).renew(worker, lease_seconds, run_ids))
 
     async def held_by(self, worker: str) -> list[RunRow]:
         """Return the running Runs of a worker."""
+        check_storable(worker)
         return await self._read(lambda c: self._claims(c).held_by(worker))
 
     async def bury(self, observer: str) -> list[str]:
         """Mark workers dead whose lease is over (R-6); takes the lock only if there are any."""
+        check_storable(observer)
         if not await self._read(lambda c: self._workers(c).lapsed()):
             return []
         return await self._write(lambda c: self._workers(c).bury(observer))
@@ -154,6 +166,7 @@ class SqliteStore:
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
         """Keep a published Spec."""
+        check_storable(tenant, hash, document)
         shared = self._shared
 
         def run(connection: sqlite3.Connection) -> None:
@@ -170,6 +183,7 @@ class SqliteStore:
 
     async def version(self, tenant: str, hash: str) -> str | None:
         """Return a published Spec's text."""
+        check_storable(tenant, hash)
         text = self._shared.texts.read_version
         return await self._read(lambda c: _reads.read_text(c, text, tenant, hash))
 
@@ -177,6 +191,7 @@ class SqliteStore:
         self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
     ) -> None:
         """Keep a document."""
+        check_storable(tenant, hash, text)
         texts = self._shared.texts
 
         def run(connection: sqlite3.Connection) -> None:
@@ -188,13 +203,14 @@ class SqliteStore:
 
     async def document(self, tenant: str, hash: str) -> str | None:
         """Return a document's text."""
+        check_storable(tenant, hash)
         text = self._shared.texts.read_document
         return await self._read(lambda c: _reads.read_text(c, text, tenant, hash))
 
     async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
         """Return Runs that may have moved, by commits of this process or of another."""
         file = self._file
-        check_unicode(tenant, *heads)
+        check_storable(tenant, *heads)
         with file.notices.waiting(tenant, heads) as waiter:
             moved = await self._read(lambda c: _reads.read_moved(c, file.texts, tenant, heads))
             if moved:
@@ -211,10 +227,36 @@ class SqliteStore:
         limit: int = 100,
     ) -> Page:
         """Return a page of headers, newest first."""
+        check_storable(tenant, filter.state, filter.version, filter.thread, filter.parent)
         before = None if cursor is None else decode_cursor(cursor)
         return await self._read(
             lambda c: _reads.read_page(c, self._shared.texts, tenant, filter, before, limit)
         )
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound how many Runs of a tenant may be running (R-15); None lifts the bound."""
+        check_storable(tenant)
+        await self._write(lambda c: Caps(c, self._shared.texts).set(tenant, limit))
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        """Return a tenant's cap, None when it never had one."""
+        check_storable(tenant)
+        return await self._read(lambda c: Caps(c, self._shared.texts).row(tenant))
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""
+        check_storable(tenant, run_id)
+        texts = self._shared.texts
+        return await self._write(lambda c: _removal.blank(c, texts, tenant, run_id, limit))
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        """Delete Runs that are as they were read, all or none (ST-6)."""
+        check_deletion(headers)
+        check_storable(tenant, *[header.run_id for header in headers], *keys)
+        texts = self._shared.texts
+        return await self._write(lambda c: _removal.delete_runs(c, texts, tenant, headers, keys))
 
     async def migrate(self) -> None:
         """Bring the tables to this build's schema (ST-4); takes the lock only if one is missing."""

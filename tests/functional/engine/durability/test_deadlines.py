@@ -3,6 +3,8 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from psych_runtime._system import System
 from psych_runtime.api import interrupt, publish
 from psych_runtime.core.codec import Position, seal
@@ -42,6 +44,9 @@ from tests.functional.engine.harness import (
     runtime,
     send,
 )
+
+CLOCKED = pytest.mark.parametrize("kind", ["memory", "sqlite"])
+"""Where a test turns the store's clock itself: instants in records stay on a real server."""
 
 
 async def end_of(store: Store, run: str) -> tuple[str, str | None]:
@@ -122,6 +127,7 @@ async def test_run_7_settlement_by_a_supervisor_admits_the_next_run(
     assert (await store.header(ACME.tenant, settled.next_run)).previous == run
 
 
+@CLOCKED
 async def test_run_14_long_retry_parks_and_frees_the_slot(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:
@@ -217,6 +223,7 @@ async def suspend_on_a_question(store: Store, run: str) -> None:
     assert await store.commit([Unit(commit, ACME.tenant, (change,))]) == [Committed()]
 
 
+@CLOCKED
 async def test_run_7_time_spent_waiting_for_people_is_not_counted(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:
@@ -315,6 +322,7 @@ async def test_run_7_run_whose_predecessor_is_gone_is_settled(
     assert await end_of(store, await admit(store, agent())) == ("completed", None)
 
 
+@CLOCKED
 async def test_r_14_store_whose_clock_is_set_forward_does_not_make_a_parked_run_spin(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:

@@ -51,9 +51,10 @@ class Blocker:
 
 
 class OwnLoop:
-    """A worker on a thread and loop of its own, so that only it hangs."""
+    """A worker on a thread and loop of its own, with a handle of its own, so that only it hangs."""
 
     def __init__(self, made: Runtime, *, lease_seconds: float = 6.0) -> None:
+        self._store = made.store
         self.worker = Worker(
             made, poll_seconds=0.02, grace_seconds=2.0, lease_seconds=lease_seconds
         )
@@ -64,6 +65,7 @@ class OwnLoop:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         await self.worker.run()
+        await self._store.close()
 
     async def stop(self) -> None:
         """End the worker and its thread."""
@@ -78,7 +80,7 @@ async def test_run_8_blocked_loop_does_not_stop_renewals(
     """The lease runs on, the log names tool and line, and the Run ends in its attempt."""
     blocker = Blocker()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    hung = OwnLoop(runtime(flaky, model, blocker.tool()))
+    hung = OwnLoop(runtime(flaky.twin(), model, blocker.tool()))
     try:
         run = await admit(store, agent("charge"))
         await eventually(blocker.started.is_set)
@@ -102,7 +104,7 @@ async def test_run_8_other_workers_go_on_beside_a_hung_one(store: Store, crew: C
     """What the hung one does not hold is executed by the others."""
     blocker = Blocker()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    hung = OwnLoop(runtime(store, model, blocker.tool()))
+    hung = OwnLoop(runtime(store.twin(), model, blocker.tool()))
     try:
         await admit(store, agent("charge"))
         await eventually(blocker.started.is_set)
@@ -121,7 +123,7 @@ async def test_run_8_hung_run_past_its_deadline_is_settled_by_its_supervisor(
     """The only worker is the hung one; what its tool brings later is discarded."""
     blocker = Blocker()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="never")
-    hung = OwnLoop(runtime(store, model, blocker.tool()), lease_seconds=30.0)
+    hung = OwnLoop(runtime(store.twin(), model, blocker.tool()), lease_seconds=30.0)
     try:
         run = await admit(store, agent("charge"), deadline_seconds=40.0)
         await eventually(blocker.started.is_set)
@@ -143,7 +145,7 @@ async def test_run_8_hung_executor_loses_its_lease(store: Store, crew: Crew) -> 
     """Past the lease nobody renews: another worker takes the Run; the woken one writes nothing."""
     blocker = Blocker()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    hung = OwnLoop(runtime(store, model, blocker.tool()), lease_seconds=0.8)
+    hung = OwnLoop(runtime(store.twin(), model, blocker.tool()), lease_seconds=0.8)
     try:
         run = await admit(store, agent("charge"))
         await eventually(blocker.started.is_set)

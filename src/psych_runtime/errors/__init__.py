@@ -1,0 +1,152 @@
+"""Everything that the library raises on purpose.
+
+    PsychError
+    ├── InvalidSpec             a Spec cannot be published; every issue at once
+    ├── RegistrationError       a function cannot be a tool
+    ├── StoreError
+    │   ├── StoreUnavailable    nobody answered; it may or may not have happened
+    │   │   └── StoreFull       no room left
+    │   ├── StoreClosed         this handle has been closed
+    │   ├── StoreOfAnotherLoop  a handle is of one event loop
+    │   ├── StoreReadOnly       the database cannot be written
+    │   ├── StoreDenied         a wrong user or password, or too few privileges
+    │   ├── CorruptRow          a value that no build writes
+    │   ├── SchemaMissing       the tables are not there: migrate first
+    │   └── UnsupportedStore    a database that cannot be used, or a wrong URL
+    ├── RunError
+    │   ├── RunNotFound, VersionNotFound
+    │   ├── RunSettled, RunNotSettled, RunStopping
+    │   ├── RunFailed           a Run that was followed ended without completing
+    │   ├── IdempotencyConflict, NotThreadTail
+    │   └── WaitTimeout
+    ├── LogError
+    │   ├── CorruptLog          the protocol cannot produce this log
+    │   ├── NewerRecord         a newer build wrote it
+    │   └── ContentErased       what was said has been erased
+    ├── InputError
+    │   ├── InvalidArgument     of another kind, or out of its bounds
+    │   ├── PayloadTooLarge     above a stated bound
+    │   └── InvalidPayload      not JSON that every store keeps, or no such argument
+    ├── ModelError
+    │   ├── ModelTransient, ModelPermanent, ContextOverflow
+    ├── EgressDenied            an address that nobody allowed
+    ├── EgressFailed            nobody answered there, or the connection broke
+    ├── BlobError
+    │   ├── BlobUnavailable     nobody answered; it may or may not have happened
+    │   │   └── BlobStoreFull   no room left
+    │   ├── BlobStoreClosed     this handle has been closed
+    │   ├── BlobStoreUnusable   a place that cannot be used, or may not be
+    │   ├── BlobNotFound        no such blob of this Run and tenant
+    │   └── BlobCorrupt         other bytes than those that were put
+    └── MissingExtra            an optional dependency is not installed
+
+Each carries a stable `code`, its facts as attributes, and a text that says what to do.
+"""
+
+from psych_runtime.errors._base import (
+    MissingExtra,
+    PsychError,
+)
+from psych_runtime.errors._blob import (
+    BlobCorrupt,
+    BlobError,
+    BlobNotFound,
+    BlobStoreClosed,
+    BlobStoreFull,
+    BlobStoreUnusable,
+    BlobUnavailable,
+)
+from psych_runtime.errors._input import (
+    InputError,
+    InvalidArgument,
+    InvalidPayload,
+    InvalidSpec,
+    PayloadTooLarge,
+    RegistrationError,
+)
+from psych_runtime.errors._log import (
+    ContentErased,
+    CorruptLog,
+    LogError,
+    NewerRecord,
+)
+from psych_runtime.errors._model import (
+    ContextOverflow,
+    EgressDenied,
+    EgressFailed,
+    ModelError,
+    ModelPermanent,
+    ModelTransient,
+)
+from psych_runtime.errors._run import (
+    IdempotencyConflict,
+    NotThreadTail,
+    RunError,
+    RunFailed,
+    RunNotFound,
+    RunNotSettled,
+    RunSettled,
+    RunStopping,
+    VersionNotFound,
+    WaitTimeout,
+)
+from psych_runtime.errors._store import (
+    CorruptRow,
+    SchemaMissing,
+    StoreClosed,
+    StoreDenied,
+    StoreError,
+    StoreFull,
+    StoreOfAnotherLoop,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnsupportedStore,
+)
+
+__all__ = [
+    "BlobCorrupt",
+    "BlobError",
+    "BlobNotFound",
+    "BlobStoreClosed",
+    "BlobStoreFull",
+    "BlobStoreUnusable",
+    "BlobUnavailable",
+    "ContentErased",
+    "ContextOverflow",
+    "CorruptLog",
+    "CorruptRow",
+    "EgressDenied",
+    "EgressFailed",
+    "IdempotencyConflict",
+    "InputError",
+    "InvalidArgument",
+    "InvalidPayload",
+    "InvalidSpec",
+    "LogError",
+    "MissingExtra",
+    "ModelError",
+    "ModelPermanent",
+    "ModelTransient",
+    "NewerRecord",
+    "NotThreadTail",
+    "PayloadTooLarge",
+    "PsychError",
+    "RegistrationError",
+    "RunError",
+    "RunFailed",
+    "RunNotFound",
+    "RunNotSettled",
+    "RunSettled",
+    "RunStopping",
+    "SchemaMissing",
+    "StoreClosed",
+    "StoreDenied",
+    "StoreError",
+    "StoreFull",
+    "StoreOfAnotherLoop",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "UnsupportedStore",
+    "VersionNotFound",
+    "WaitTimeout",
+]

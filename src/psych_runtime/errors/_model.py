@@ -1,0 +1,69 @@
+"""What a model client and the egress raise."""
+
+from psych_runtime.errors._base import PsychError
+
+__all__ = [
+    "ContextOverflow",
+    "EgressDenied",
+    "EgressFailed",
+    "ModelError",
+    "ModelPermanent",
+    "ModelTransient",
+]
+
+
+class ModelError(PsychError):
+    """Base of what a ModelClient may raise; anything else is a bug of the client."""
+
+    code = "model"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class ModelTransient(ModelError):
+    """Worth another try, after `retry_after_seconds` when the provider named it."""
+
+    code = "model_transient"
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelPermanent(ModelError):
+    """The same request would fail again."""
+
+    code = "model_permanent"
+
+
+class ContextOverflow(ModelPermanent):
+    """The conversation is too long for the model."""
+
+    code = "context_overflow"
+
+
+class EgressDenied(PsychError):
+    """An outbound connection that nobody allowed (SEC-1)."""
+
+    code = "egress_denied"
+
+    def __init__(self, *, host: str, reason: str) -> None:
+        self.host = host
+        self.reason = reason
+        super().__init__(f"no connection to {host!r}: {reason}")
+
+
+class EgressFailed(PsychError):
+    """Nobody answered, or the connection broke; `sent` is False if certainly nothing was sent."""
+
+    code = "egress_failed"
+
+    def __init__(self, *, host: str, problem: str, sent: bool) -> None:
+        self.host = host
+        self.problem = problem
+        self.sent = sent
+        super().__init__(f"{host!r}: {problem}")

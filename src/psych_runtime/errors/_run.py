@@ -1,0 +1,150 @@
+"""What concerns one Run or Version."""
+
+from psych_runtime.errors._base import PsychError
+
+__all__ = [
+    "IdempotencyConflict",
+    "NotThreadTail",
+    "RunError",
+    "RunFailed",
+    "RunNotFound",
+    "RunNotSettled",
+    "RunSettled",
+    "RunStopping",
+    "VersionNotFound",
+    "WaitTimeout",
+]
+
+
+_REACHED = {"settled": "settled", "suspended": "settled or suspended"}
+
+
+class RunError(PsychError):
+    """Base of what concerns one Run or Version."""
+
+    code = "run"
+
+
+class RunNotFound(RunError):
+    """No such Run in this tenant; another tenant's Run looks the same."""
+
+    code = "run_not_found"
+
+    def __init__(self, *, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"no run {run_id!r} in this tenant; check the id and the scope")
+
+
+class VersionNotFound(RunError):
+    """No such Version in this tenant: publish it first."""
+
+    code = "version_not_found"
+
+    def __init__(self, *, version: str) -> None:
+        self.version = version
+        super().__init__(f"no version {version!r} in this tenant; publish the spec first")
+
+
+class RunSettled(RunError):
+    """The Run has ended; nothing was written. A message may start the next Run of the thread."""
+
+    code = "run_settled"
+
+    def __init__(self, *, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"run {run_id} has settled; dispatch with continues={run_id!r} to go on")
+
+
+class RunNotSettled(RunError):
+    """The Run has not ended, so that nothing of it, or of what it goes on with, may be erased.
+
+    `follows` is the Run to erase when another one is in the way: the one at the end of its
+    thread. Nothing was written.
+    """
+
+    code = "run_not_settled"
+
+    def __init__(self, *, run_id: str, state: str, follows: str | None = None) -> None:
+        self.run_id = run_id
+        self.state = state
+        self.follows = follows
+        goes_on = "" if follows is None else f", which goes on with run {follows},"
+        remedy = (
+            "no record can follow in its log: delete its rows in the database"
+            if state == "corrupt"
+            else "wait for it, or interrupt it, then erase"
+        )
+        super().__init__(f"run {run_id}{goes_on} has not settled: it is {state}; {remedy}")
+
+
+class RunStopping(RunError):
+    """Somebody asked the Run to stop already; only force=True adds to it."""
+
+    code = "run_stopping"
+
+    def __init__(self, *, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(
+            f"run {run_id} is stopping already; force=True gives up what it cannot interrupt"
+        )
+
+
+class RunFailed(RunError):
+    """The Run that was followed ended without completing: what was read of it is all there is.
+
+    `state` says how it ended, `reason` is the code of why. Repeating the read changes nothing.
+    """
+
+    code = "run_failed"
+
+    def __init__(self, *, run_id: str, state: str, reason: str | None) -> None:
+        self.run_id = run_id
+        self.state = state
+        self.reason = reason
+        why = state if reason in (None, state) else f"{state}, {reason}"
+        super().__init__(
+            f"run {run_id} did not complete ({why}); `psych report` tells what happened"
+        )
+
+
+class IdempotencyConflict(RunError):
+    """The key was used for another request (ADM-2).
+
+    Nothing was written; a retry with this key is useless.
+    """
+
+    code = "idempotency_conflict"
+
+    def __init__(self, *, key: str, run_id: str) -> None:
+        self.key = key
+        self.run_id = run_id
+        super().__init__(f"key {key!r} belongs to another request, of run {run_id}; use a new key")
+
+
+class NotThreadTail(RunError):
+    """`continues` names a Run that is not the settled tail of its thread (R-18)."""
+
+    code = "not_thread_tail"
+
+    def __init__(self, *, run_id: str, tail: str, state: str) -> None:
+        self.run_id = run_id
+        self.tail = tail
+        self.state = state
+        super().__init__(
+            f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})"
+        )
+
+
+class WaitTimeout(RunError):
+    """`wait` gave up; the Run goes on."""
+
+    code = "wait_timeout"
+
+    def __init__(self, *, run_id: str, until: str, timeout_seconds: float) -> None:
+        self.run_id = run_id
+        self.until = until
+        self.timeout_seconds = timeout_seconds
+        super().__init__(
+            f"run {run_id} has not {_REACHED.get(until, f'reached {until}')} after "
+            f"{timeout_seconds:g} s; it goes on: look at its status, or wait again"
+        )

@@ -1,0 +1,1 @@
+"""The store in DynamoDB: three tables, one transaction for each unit."""

@@ -1,0 +1,203 @@
+"""The part of the DynamoDB client that the store needs, and one such client for each loop."""
+
+import asyncio
+import functools
+import io
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Final, NamedTuple, Protocol
+
+from psych_runtime.errors import MissingExtra, StoreClosed
+
+__all__ = ["Clients", "DynamoClient", "DynamoOptions", "Opener", "opener"]
+
+_CONNECTIONS: Final = 64
+_CONNECT_SECONDS: Final = 1.0
+_OPEN_SECONDS: Final = 10.0  # loading the library, and a role's credentials
+_LARGE_BYTES: Final = 256 * 1024
+
+
+class DynamoOptions(NamedTuple):
+    """Where the tables are and how long to ask for them.
+
+    Attributes:
+        region: the AWS region; None is what the usual AWS chain says.
+        endpoint_url: another address than the region's, such as an emulator's.
+        prefix: goes before the name of each table.
+        patience_seconds: how long one call asks again before StoreUnavailable; less than half a
+            lease.
+        shards: into how many parts `migrate` divides the indexes of a store that is new: 1, or
+            a multiple of 4 up to 64. Each takes about 250 Runs a second, and costs every idle
+            worker some six small queries a second.
+    """
+
+    region: str | None = None
+    endpoint_url: str | None = None
+    prefix: str = ""
+    patience_seconds: float = 2.5
+    shards: int = 4
+
+
+class DynamoClient(Protocol):
+    """Calls of the service; each takes and returns what its API reference says."""
+
+    async def batch_get_item(self, **arguments: object) -> Mapping[str, object]:
+        """Read up to 100 items."""
+
+    async def batch_write_item(self, **arguments: object) -> Mapping[str, object]:
+        """Write or delete up to 25 items."""
+
+    async def create_table(self, **arguments: object) -> Mapping[str, object]:
+        """Begin to make a table."""
+
+    async def delete_item(self, **arguments: object) -> Mapping[str, object]:
+        """Delete an item."""
+
+    async def describe_table(self, **arguments: object) -> Mapping[str, object]:
+        """Tell what a table is like."""
+
+    async def describe_time_to_live(self, **arguments: object) -> Mapping[str, object]:
+        """Tell which attribute says when an item goes."""
+
+    async def get_item(self, **arguments: object) -> Mapping[str, object]:
+        """Read an item."""
+
+    async def put_item(self, **arguments: object) -> Mapping[str, object]:
+        """Write an item."""
+
+    async def query(self, **arguments: object) -> Mapping[str, object]:
+        """Read a page of a partition."""
+
+    async def transact_write_items(self, **arguments: object) -> Mapping[str, object]:
+        """Write up to 100 items, all or none."""
+
+    async def update_item(self, **arguments: object) -> Mapping[str, object]:
+        """Change attributes of an item."""
+
+    async def update_table(self, **arguments: object) -> Mapping[str, object]:
+        """Begin to change a table."""
+
+    async def update_time_to_live(self, **arguments: object) -> Mapping[str, object]:
+        """Say which attribute says when an item goes."""
+
+
+type Opener = Callable[[], Awaitable[AbstractAsyncContextManager[DynamoClient]]]
+"""Makes a client, to be entered on the loop that it was made on."""
+
+
+def opener(options: DynamoOptions) -> Opener:
+    """Return what makes clients with the credentials of the usual AWS chain."""
+
+    async def make() -> AbstractAsyncContextManager[DynamoClient]:
+        # the library and the service's description take a second to load
+        return await asyncio.to_thread(_make, options)
+
+    return make
+
+
+def _make(options: DynamoOptions) -> AbstractAsyncContextManager[DynamoClient]:
+    """Return a client to enter. Raises MissingExtra."""
+    try:
+        import aioboto3
+        from aiobotocore.config import AioConfig
+        from aiobotocore.session import get_session
+    except ModuleNotFoundError as error:
+        raise MissingExtra(feature="the DynamoDB store", extra="dynamodb") from error
+    session = get_session()
+    session.register_component("data_loader", _descriptions())
+    session.register("before-send.dynamodb", _stream)
+    config = AioConfig(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=max(0.1, options.patience_seconds / 2),
+        max_pool_connections=_CONNECTIONS,
+        retries={"mode": "standard", "total_max_attempts": 1},  # the store asks again itself
+    )
+    client: AbstractAsyncContextManager[DynamoClient] = aioboto3.Session(
+        botocore_session=session, region_name=options.region
+    ).client("dynamodb", endpoint_url=options.endpoint_url, config=config)
+    return client
+
+
+class _Request(Protocol):
+    body: object
+
+
+def _stream(request: _Request, **_: object) -> None:
+    """Let a large request be sent piece by piece, so that it does not hold up the loop."""
+    if isinstance(request.body, bytes) and len(request.body) > _LARGE_BYTES:
+        request.body = io.BytesIO(request.body)
+
+
+class _Loader(Protocol):
+    def load_service_model(self, service_name: str, type_name: str) -> object:
+        """Return a description of a service, which is kept for the next call."""
+
+
+@functools.cache
+def _descriptions() -> _Loader:
+    """Return what describes the service, loaded once in a process."""
+    from botocore.loaders import create_loader
+
+    loader: _Loader = create_loader()
+    for part in ("service-2", "endpoint-rule-set-1"):
+        loader.load_service_model("dynamodb", part)
+    return loader
+
+
+class _Line:
+    """The client of one loop; everything in here happens on that loop."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
+        self._client: DynamoClient | None = None
+        self._closed = False
+
+    async def client(self) -> DynamoClient:
+        async with self._lock:
+            if self._closed:
+                raise StoreClosed
+            if self._client is None:
+                async with asyncio.timeout(_OPEN_SECONDS):
+                    self._client = await self._stack.enter_async_context(await self._opener())
+            return self._client
+
+    async def close(self) -> None:
+        self._closed = True
+        async with self._lock:
+            await self._stack.aclose()
+
+
+class Clients:
+    """One client for each loop that asks, since connections belong to a loop."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._lock = threading.Lock()
+        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
+        self._closed = False
+
+    async def client(self) -> DynamoClient:
+        """Return the running loop's client, opened with the first call. Raises StoreClosed."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._closed:
+                raise StoreClosed
+            line = self._lines.get(loop)
+            if line is None:
+                line = self._lines[loop] = _Line(self._opener)
+        return await line.client()
+
+    async def close(self) -> None:
+        """Close every client on its loop; that of a loop that has ended is past closing."""
+        here = asyncio.get_running_loop()
+        with self._lock:
+            self._closed = True
+            lines, self._lines = self._lines, {}
+        for loop, line in lines.items():
+            if loop is here:
+                await line.close()
+            elif loop.is_running():
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(line.close(), loop))

@@ -1,0 +1,1 @@
+"""The stores on a SQL server: one implementation of the port, and what each dialect differs in."""

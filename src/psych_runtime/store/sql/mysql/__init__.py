@@ -1,0 +1,1 @@
+"""MySQL and MariaDB over aiomysql: one packet for each commit of many units."""

@@ -1,0 +1,1 @@
+"""PostgreSQL over asyncpg: one data-modifying statement for each commit of many units."""

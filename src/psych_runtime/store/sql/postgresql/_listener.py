@@ -1,0 +1,55 @@
+"""Hears which Runs moved, on a connection of its own; what is missed costs latency only."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from contextvars import Context
+
+import asyncpg
+
+from psych_runtime.errors import StoreError
+from psych_runtime.store.sql._failures import Broken
+
+__all__ = ["Listener"]
+
+_AGAIN_SECONDS = 1.0  # after the connection was lost
+
+
+class Listener:
+    """Listens on one channel from the first `start` on, and connects again when it must."""
+
+    def __init__(self, channel: str, connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+        self.channel = channel
+        self._connect = connect
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Listen, if it does not yet."""
+        if self._task is None:
+            loop = asyncio.get_running_loop()
+            self._task = loop.create_task(self._listen(heard), context=Context())
+
+    async def stop(self) -> None:
+        """End the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+            self._task = None
+
+    async def _listen(self, heard: Callable[[Sequence[str]], None]) -> None:
+        while True:
+            with suppress(StoreError, Broken, TimeoutError, asyncpg.PostgresError, OSError):
+                await self._until_lost(heard)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _until_lost(self, heard: Callable[[Sequence[str]], None]) -> None:
+        connection = await self._connect()
+        lost = asyncio.Event()
+        connection.add_termination_listener(lambda _: lost.set())
+        try:
+            await connection.add_listener(
+                self.channel, lambda _connection, _pid, _channel, text: heard(text.split(","))
+            )
+            await lost.wait()
+        finally:
+            connection.terminate()

@@ -1,0 +1,233 @@
+"""One handle's connections to PostgreSQL, through asyncpg (ST-2, ST-3)."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import asyncpg
+
+from psych_runtime.errors import StoreError, UnsupportedStore
+from psych_runtime.store.sql._batch import Batch
+from psych_runtime.store.sql._database import Param, SqlOptions, Waiting
+from psych_runtime.store.sql._pool import Pool
+from psych_runtime.store.sql._rows import Row, header_values, instant_of
+from psych_runtime.store.sql._statement import load, load_statements, numbered
+from psych_runtime.store.sql.postgresql import _ledger
+from psych_runtime.store.sql.postgresql._commit import commit_text
+from psych_runtime.store.sql.postgresql._failures import translate
+from psych_runtime.store.sql.postgresql._listener import Listener
+from psych_schema.base import format_instant
+from psych_schema.store import RunRow
+
+__all__ = ["PostgresqlDatabase"]
+
+_PACKAGE: Final = "psych_runtime.store.sql.postgresql"
+_OLDEST: Final = (14, 0)
+_PAYLOAD_BYTES: Final = 7_900  # of a notification, at most
+_NOTIFY: Final = "SELECT pg_notify(:channel, :run_ids)"
+_KEPT_STATEMENTS: Final = 200  # prepared ones that a connection keeps
+
+
+class PostgresqlDatabase:
+    """Connections of one loop; behind a transaction pooler nothing of a session is relied on."""
+
+    def __init__(self, options: SqlOptions) -> None:
+        self.statements = load_statements(_PACKAGE, options.prefix)
+        pieces = load(_PACKAGE, "statements.sql", options.prefix)
+        self._waiting, self._delete_runs = pieces["waiting"], pieces["delete_runs"]
+        self._options = options
+        self._pool: Pool[asyncpg.Connection] = Pool(
+            options.pool_size,
+            connect=self._connect,
+            drop=lambda connection: connection.terminate(),
+            usable=lambda connection: not connection.is_closed(),
+        )
+        self._listener = Listener(f"psych_{options.prefix}", self._connect)
+
+    async def _connect(self) -> asyncpg.Connection:
+        options = self._options
+        milliseconds = str(int(options.timeout_seconds * 1000))
+        settings = {
+            "application_name": "psych-runtime",
+            "jit": "off",  # plans with a recursion look dearer than they are
+            "statement_timeout": milliseconds,  # also when the client was stopped meanwhile
+            "idle_in_transaction_session_timeout": milliseconds,
+        }
+        try:
+            connection = await asyncpg.connect(
+                options.url,
+                timeout=options.timeout_seconds,
+                statement_cache_size=0 if options.pooled else _KEPT_STATEMENTS,
+                max_cached_statement_lifetime=0,
+                server_settings={} if options.pooled else settings,
+            )
+        except TimeoutError:
+            raise
+        except Exception as error:
+            raise translate(error, options.where) from None
+        version = connection.get_server_version()
+        if (version.major, version.minor) < _OLDEST:
+            connection.terminate()
+            raise UnsupportedStore(
+                problem=f"{options.where} runs PostgreSQL {version.major}.{version.minor}",
+                remedy="use PostgreSQL 14 or newer",
+            )
+        return connection
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """Lend a connection whose errors are the port's."""
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except (StoreError, TimeoutError):
+            raise
+        except Exception as error:
+            raise translate(error, self._options.where) from None
+
+    async def ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
+        """Run one statement."""
+        statement = numbered(text)
+        arguments = [values[name] for name in statement.names]
+        async with self._connection() as connection:
+            if not self._options.pooled:
+                return list(map(_row, await connection.fetch(statement.text, *arguments)))
+            async with _transaction(connection, self._options.timeout_seconds):
+                return list(map(_row, await connection.fetch(statement.text, *arguments)))
+
+    async def commit(self, batch: Batch) -> list[Row]:
+        """Commit a batch in one statement."""
+        text = commit_text(
+            self._options.prefix,
+            admits=bool(batch.admissions),
+            names=bool(batch.keys),
+            moves=batch.moves,
+        )
+        return await self.ask(text, _values(batch))
+
+    async def waiting(self, values: Mapping[str, Param]) -> Waiting:
+        """Find tenants and their Runs in one statement."""
+        rows = await self.ask(self._waiting, values)
+        return Waiting(
+            now=instant_of(rows[0][0]),
+            share=int(str(rows[0][1])),
+            rows=[row[2:] for row in rows if row[2] is not None],
+        )
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str]
+    ) -> bool:
+        """Delete Runs in one statement."""
+        given = [
+            {name: getattr(header, name) for name in ("run_id", "head", "state", "referenced")}
+            for header in headers
+        ]
+        values: dict[str, Param] = {
+            "tenant": tenant,
+            "headers": json.dumps(given),
+            "count": len(headers),
+            "keys": keys,
+        }
+        rows = await self.ask(self._delete_runs, values)
+        return bool(rows[0][0])
+
+    async def reach(self) -> None:
+        """Open a connection, unless there is one."""
+        async with self._connection():
+            return
+
+    async def check(self) -> None:
+        """Look at the ledger."""
+        async with self._connection() as connection:
+            await _ledger.check(connection, self._options)
+
+    async def migrate(self) -> None:
+        """Apply what is missing, under an advisory lock."""
+        async with self._connection() as connection:
+            await _ledger.migrate(connection, self._options)
+
+    def hear(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Listen on a connection of its own, unless a pooler stands between."""
+        if not self._options.pooled:
+            self._listener.start(heard)
+
+    async def tell(self, run_ids: Sequence[str]) -> None:
+        """Notify whoever listens; outside the commit, since a notification in it locks all."""
+        text, waiting = "", list(run_ids)
+        while waiting:
+            run_id = waiting.pop()
+            text = f"{text},{run_id}" if text else run_id
+            if not waiting or len(text) + len(waiting[-1]) + 1 > _PAYLOAD_BYTES:
+                await self.ask(_NOTIFY, {"channel": self._listener.channel, "run_ids": text})
+                text = ""
+
+    def forget_idle(self) -> None:
+        """Drop idle connections."""
+        self._pool.forget_idle()
+
+    async def close(self) -> None:
+        """End every connection in order."""
+        await self._listener.stop()
+        for connection in self._pool.take_all():
+            try:
+                await connection.close(timeout=self._options.timeout_seconds)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                connection.terminate()
+
+
+def _row(record: asyncpg.Record) -> Row:
+    return tuple(record)
+
+
+@asynccontextmanager
+async def _transaction(connection: asyncpg.Connection, seconds: float) -> AsyncIterator[None]:
+    """Keep the pooler at one server connection; the server ends it when the client is gone."""
+    milliseconds = int(seconds * 1000)
+    await connection.execute(
+        f"BEGIN; SET LOCAL jit = off; SET LOCAL statement_timeout = {milliseconds}; "
+        f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"
+    )
+    yield
+    await connection.execute("COMMIT")
+
+
+def _values(batch: Batch) -> dict[str, Param]:
+    values: dict[str, Param] = {
+        "changes": json.dumps(batch.changes, separators=(",", ":")),
+        "units": [number for number, _ in batch.records],
+        "run_ids": [row.run_id for _, row in batch.records],
+        "seqs": [row.seq for _, row in batch.records],
+        "tenants": [row.tenant for _, row in batch.records],
+        "types": [row.type for _, row in batch.records],
+        "bodies": [row.body for _, row in batch.records],
+        "contents": [row.content for _, row in batch.records],
+        "salts": [row.salt for _, row in batch.records],
+    }
+    if batch.admissions:
+        values["admissions"] = json.dumps(
+            [
+                {
+                    "unit": number,
+                    "doubled": doubled,
+                    "deadline_after": admit.deadline_seconds,
+                    **_columns(admit.header),
+                }
+                for number, admit, doubled in batch.admissions
+            ]
+        )
+    if batch.keys:
+        values["keys"] = json.dumps(
+            [{"unit": number, "place": place, **vars(row)} for number, place, row in batch.keys]
+        )
+    return values
+
+
+def _columns(header: RunRow) -> dict[str, str | int | float | None]:
+    """Return a header's columns as JSON has them."""
+    columns: dict[str, str | int | float | None] = {}
+    for name, value in header_values(header).items():
+        columns[name] = (
+            value if isinstance(value, str | int | float | None) else format_instant(value)
+        )
+    return columns

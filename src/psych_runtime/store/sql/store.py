@@ -1,0 +1,413 @@
+"""The store on a SQL server, whatever its dialect; see `_database` for what differs."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final, Literal, Self
+
+from psych_runtime._system import System
+from psych_runtime.errors import (
+    RunNotFound,
+    StoreClosed,
+    StoreOfAnotherLoop,
+    StoreUnavailable,
+)
+from psych_runtime.ports.answers import Answer, Committed
+from psych_runtime.ports.store import (
+    UNCAPPED,
+    Exclude,
+    Found,
+    Page,
+    Renewed,
+    RunFilter,
+    Seen,
+    Unit,
+)
+from psych_runtime.store._notices import Heads, Notices
+from psych_runtime.store._order import (
+    ANY_RUN,
+    NOTHING_EXCLUDED,
+    Position,
+    decode_cursor,
+    encode_cursor,
+)
+from psych_runtime.store._storable import check_storable, check_unit
+from psych_runtime.store.sql._batch import Batch, answers, batches
+from psych_runtime.store.sql._claims import find_ready
+from psych_runtime.store.sql._database import Database, Param, SqlOptions
+from psych_runtime.store.sql._failures import Again, Broken
+from psych_runtime.store.sql._rows import (
+    Row,
+    cap_of,
+    header_of,
+    instant_of,
+    key_of,
+    record_of,
+    worker_of,
+)
+from psych_runtime.store.sql._tell import Teller
+from psych_runtime.store.sql._watch import Watcher
+from psych_runtime.store.units import check_units, heads_after
+from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+
+__all__ = ["Opened", "SqlStore"]
+
+_LARGEST: Final = 2**63 - 1
+_TRIES: Final = 12
+_FIRST_PAUSE_SECONDS: Final = 0.002
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
+_LAST_RUN: Final = "~"  # sorts behind every id
+
+
+class Opened:
+    """What all handles of one store share.
+
+    Args:
+        connect: makes the connections of one handle.
+        system: chance, for pauses between tries.
+    """
+
+    def __init__(
+        self, options: SqlOptions, connect: Callable[[SqlOptions], Database], system: System
+    ) -> None:
+        self.options = options
+        self.connect = connect
+        self.system = system
+        self.notices = Notices()
+        self.checked = False  # server and tables are for this build
+
+
+class SqlStore:
+    """Implements the store port on a SQL server; every handle has connections of its own.
+
+    A handle is of the loop that uses it first (StoreOfAnotherLoop elsewhere); once that loop has
+    been closed, as after asyncio.run(), of the next. The store's clock is the server's.
+
+    Raises StoreUnavailable when the server does not answer in time, StoreFull, StoreReadOnly,
+    StoreDenied; SchemaMissing until `migrate` was called; UnsupportedStore for a server or tables
+    that are not for this build.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have connections, polls and messages of a new loop; none is made before it is needed."""
+        self._database = self._opened.connect(self._opened.options)
+        self._watcher = Watcher(self._heads, self._opened.notices)
+        self._teller = Teller(self._tell)
+
+    def _enter_loop(self) -> None:
+        """Refuse a second loop; where the first one is over, begin anew in this one."""
+        if self._closed:
+            raise StoreClosed
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        if self._loop is not None:
+            if not self._loop.is_closed():
+                raise StoreOfAnotherLoop
+            self._begin()
+        self._loop = loop
+
+    async def _surely[T](self, act: Callable[[], Awaitable[T]], *, checks: bool = True) -> T:
+        """Ask: again after a deadlock, once more over another connection, in the time given."""
+        self._enter_loop()
+        opened, seconds = self._opened, self._opened.options.timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                if checks and not opened.checked:
+                    await self._again(self._check)
+                    opened.checked = True
+                return await self._again(act)
+        except TimeoutError:
+            where = opened.options.where
+            problem = f"{where}: no answer within {seconds:g} s"
+            raise StoreUnavailable(problem=problem) from None
+
+    async def _again[T](self, act: Callable[[], Awaitable[T]]) -> T:
+        broken = False
+        for tries in range(_TRIES):
+            try:
+                return await act()
+            except Again:
+                pause = self._opened.system.random() * _FIRST_PAUSE_SECONDS * 2**tries
+                await asyncio.sleep(pause)
+            except Broken as error:
+                self._database.forget_idle()
+                if broken:
+                    raise StoreUnavailable(problem=str(error)) from None
+                broken = True
+        raise StoreUnavailable(problem=f"{self._opened.options.where}: too many deadlocks")
+
+    # the connections are looked up when they are used: a new loop has new ones
+
+    async def _reach(self) -> None:
+        await self._database.reach()
+
+    async def _check(self) -> None:
+        await self._database.check()
+
+    async def _ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
+        return await self._surely(lambda: self._database.ask(text, values))
+
+    async def _heads(self, run_ids: Sequence[str]) -> Heads:
+        rows = await self._ask(self._database.statements.heads, {"run_ids": run_ids})
+        return {(str(tenant), str(run_id)): int(str(head)) for tenant, run_id, head in rows}
+
+    async def _tell(self, run_ids: Sequence[str]) -> None:
+        await self._surely(lambda: self._database.tell(run_ids))
+
+    async def _commit(self, batch: Batch) -> list[Row]:
+        return await self._database.commit(batch)
+
+    async def commit(self, units: Sequence[Unit]) -> list[Answer]:
+        """Apply each unit all or none (R-1), many in one statement."""
+        check_units(units)
+        for unit in units:
+            check_unit(unit)
+        found: list[Answer] = []
+        moved: Heads = {}
+        for batch in batches(units):
+            refusals = await self._surely(partial(self._commit, batch))
+            told = answers(batch.units, refusals)
+            found += told
+            for unit, answer in zip(batch.units, told, strict=True):
+                if isinstance(answer, Committed):
+                    moved |= heads_after(unit)
+        self._opened.notices.tell(moved)
+        self._teller.add(run_id for _, run_id in moved)
+        return found
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        """Return records behind `after`. Raises RunNotFound."""
+        check_storable(tenant, run_id)
+        values: dict[str, Param] = {
+            "tenant": tenant,
+            "run_id": run_id,
+            "after": max(-1, min(after, _LARGEST)),
+            "limit": _LARGEST if limit is None else min(limit, _LARGEST),
+        }
+        rows = await self._ask(self._database.statements.read_log, values)
+        if not rows:
+            raise RunNotFound(run_id=run_id)
+        return [record_of(row) for row in rows if row[0] is not None]
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        """Return the header. Raises RunNotFound."""
+        check_storable(tenant, run_id)
+        values = {"tenant": tenant, "run_id": run_id}
+        rows = await self._ask(self._database.statements.read_header, values)
+        if not rows:
+            raise RunNotFound(run_id=run_id)
+        return header_of(rows[0])
+
+    async def tail(self, tenant: str, thread: str) -> RunRow | None:
+        """Return the last Run of a thread."""
+        check_storable(tenant, thread)
+        values = {"tenant": tenant, "thread": thread}
+        rows = await self._ask(self._database.statements.read_tail, values)
+        return header_of(rows[0]) if rows else None
+
+    async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
+        """Return what is known of a request."""
+        check_storable(tenant, run_id, key)
+        values = {"tenant": tenant, "run_id": run_id, "key": key}
+        rows = await self._ask(self._database.statements.read_key, values)
+        return key_of(rows[0]) if rows else None
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        """Return claimable Runs, tenant by tenant in turns (R-15)."""
+        check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
+        return await find_ready(
+            lambda values: self._ask(self._database.statements.orphans, values),
+            lambda values: self._surely(lambda: self._database.waiting(values)),
+            limit,
+            after_tenant,
+            exclude,
+        )
+
+    async def overdue(self, limit: int) -> list[RunRow]:
+        """Return Runs that a supervisor has to settle."""
+        rows = await self._ask(self._database.statements.overdue, {"limit": limit})
+        return [header_of(row) for row in rows]
+
+    async def enlist(
+        self, worker: str, *, lease_seconds: float, build: str, tools: Sequence[str]
+    ) -> datetime:
+        """Write a worker's row; return the store's now."""
+        check_storable(worker, build, *tools)
+        values: dict[str, Param] = {
+            "worker": worker,
+            "lease": lease_seconds,
+            "build": build,
+            "tools": json.dumps(list(tools)),
+        }
+        rows = await self._ask(self._database.statements.enlist, values)
+        return instant_of(rows[0][0])
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the rows of workers that are not dead."""
+        return [worker_of(row) for row in await self._ask(self._database.statements.workers, {})]
+
+    async def renew(
+        self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
+    ) -> Renewed | None:
+        """Prolong the lease; None when the worker is dead or unknown."""
+        check_storable(worker, *run_ids)
+        values: dict[str, Param] = {
+            "worker": worker,
+            "lease": lease_seconds,
+            "run_ids": run_ids,
+        }
+        rows = await self._ask(self._database.statements.renew, values)
+        if not rows:
+            return None
+        seen = {
+            str(run_id): Seen(int(str(epoch)), int(str(head)), bool(abort), bool(overdue))
+            for _, run_id, epoch, head, abort, overdue in rows
+            if run_id is not None
+        }
+        return Renewed(instant_of(rows[0][0]), seen)
+
+    async def held_by(self, worker: str) -> list[RunRow]:
+        """Return the running Runs of a worker."""
+        check_storable(worker)
+        rows = await self._ask(self._database.statements.held, {"worker": worker})
+        return [header_of(row) for row in rows]
+
+    async def bury(self, observer: str) -> list[str]:
+        """Mark workers dead whose lease is over (R-6)."""
+        check_storable(observer)
+        rows = await self._ask(self._database.statements.bury, {"observer": observer})
+        return sorted(str(worker) for (worker,) in rows)
+
+    async def sweep(self) -> None:
+        """Forget dead workers that no header names."""
+        await self._ask(self._database.statements.sweep, {})
+
+    def twin(self) -> "SqlStore":
+        """Return another handle, with connections of its own, for another loop."""
+        if self._closed:
+            raise StoreClosed
+        return SqlStore(self._opened)
+
+    async def put_version(self, tenant: str, hash: str, document: str) -> None:
+        """Keep a published Spec."""
+        check_storable(tenant, hash, document)
+        values = {"tenant": tenant, "hash": hash, "document": document}
+        await self._ask(self._database.statements.put_version, values)
+
+    async def version(self, tenant: str, hash: str) -> str | None:
+        """Return a published Spec's text."""
+        return await self._text(self._database.statements.read_version, tenant, hash)
+
+    async def put_document(
+        self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
+    ) -> None:
+        """Keep a document."""
+        check_storable(tenant, hash, text)
+        values = {"tenant": tenant, "hash": hash, "kind": kind, "text": text}
+        await self._ask(self._database.statements.put_document, values)
+
+    async def document(self, tenant: str, hash: str) -> str | None:
+        """Return a document's text."""
+        return await self._text(self._database.statements.read_document, tenant, hash)
+
+    async def _text(self, text: str, tenant: str, hash: str) -> str | None:
+        check_storable(tenant, hash)
+        rows = await self._ask(text, {"tenant": tenant, "hash": hash})
+        return str(rows[0][0]) if rows else None
+
+    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+        """Return Runs that may have moved: by a commit here, a hint, or a poll for all of them."""
+        self._enter_loop()
+        check_storable(tenant, *heads)
+        self._database.hear(self._watcher.hint)
+        return await self._watcher.wait(tenant, heads, seconds)
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        filter: RunFilter = ANY_RUN,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """Return a page of headers, newest first."""
+        check_storable(tenant, filter.state, filter.version, filter.thread, filter.parent)
+        before = Position(_LAST, _LAST_RUN) if cursor is None else decode_cursor(cursor)
+        values: dict[str, Param] = {
+            "tenant": tenant,
+            "before_at": before.created_at,
+            "before_run": before.run_id,
+            "limit": limit + 1,
+            **filter._asdict(),
+        }
+        rows = await self._ask(self._database.statements.list_runs, values)
+        headers = tuple(header_of(row) for row in rows[:limit])
+        return Page(headers, encode_cursor(headers[-1]) if len(rows) > limit else None)
+
+    async def set_cap(self, tenant: str, limit: int | None) -> None:
+        """Bound how many Runs of a tenant may be running at once, or lift the bound."""
+        check_storable(tenant)
+        statements = self._database.statements
+        text = statements.lift_cap if limit is None else statements.set_cap
+        await self._ask(text, {"tenant": tenant, "limit": UNCAPPED if limit is None else limit})
+
+    async def cap(self, tenant: str) -> CapRow | None:
+        """Return a tenant's cap and what it counts."""
+        check_storable(tenant)
+        rows = await self._ask(self._database.statements.read_cap, {"tenant": tenant})
+        return cap_of(rows[0]) if rows else None
+
+    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
+        """Take content and salt off some records; True when none has any left."""
+        check_storable(tenant, run_id)
+        values: dict[str, Param] = {"tenant": tenant, "run_id": run_id, "limit": limit}
+        rows = await self._ask(self._database.statements.blank, values)
+        if not rows:
+            raise RunNotFound(run_id=run_id)
+        return bool(rows[0][0])
+
+    async def delete_runs(
+        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
+    ) -> bool:
+        """Delete Runs with all their rows, all or none."""
+        check_storable(tenant, *keys)
+        return await self._surely(lambda: self._database.delete_runs(tenant, headers, keys))
+
+    async def migrate(self) -> None:
+        """Bring the tables to this build's schema, however long that takes (ST-4)."""
+        self._enter_loop()
+        await self._again(self._database.migrate)
+
+    async def close(self) -> None:
+        """End this handle and its connections."""
+        if not self._closed:
+            self._closed = True
+            self._watcher.close()
+            await self._teller.stop()
+            await self._database.close()
+
+    async def __aenter__(self) -> Self:
+        """Connect now, so that what is wrong with the server is told here; return the store."""
+        try:
+            await self._surely(self._reach, checks=False)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()

@@ -1,0 +1,207 @@
+"""Where a chaos run keeps its Runs: a server of its own behind a proxy, or a SQLite file.
+
+The servers of all other tests are left alone: those here are started in a state folder of their
+own, one run at a time on each, and stopped at the end.
+"""
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from psych_runtime.store.open import open_store
+from tests.chaos.gate import Gate, gate_to
+from tests.chaos.processes import Process
+from tests.chaos.schedule import HARMS, PROCESS_HARMS, Harm
+from tests.services import (
+    How,
+    Server,
+    restart_server,
+    start_server,
+    state,
+    stop_server,
+)
+from tests.services.kinds import KINDS
+from tests.stores.tables import MysqlTables, PostgresqlTables, SqlTables
+
+__all__ = ["PLACES", "SERVERS", "Place", "ServerPlace", "place"]
+
+_PREFIX: Final = "chaos_"
+_DATABASE: Final = "psych_chaos"
+_POOL_SIZE: Final = 3
+
+
+type _Opening = AbstractAsyncContextManager[Place]
+
+
+class Place(ABC):
+    """One empty store.
+
+    Attributes:
+        version: of what keeps it, in its own words.
+        url: for the workers.
+        harms: what can be done here.
+    """
+
+    version: str
+    url: str
+    prefix = ""
+    harms: tuple[Harm, ...]
+
+    @abstractmethod
+    async def stop(self, process: Process) -> None:
+        """Let a worker process stand still."""
+
+
+class ServerPlace(Place):
+    """Tables on a server that is ours to stop."""
+
+    harms = HARMS
+    prefix = _PREFIX
+
+    def __init__(
+        self, server: Server, gate: Gate, tables: SqlTables, *, lease_seconds: float
+    ) -> None:
+        self.version = server.version
+        self.gate = gate
+        self._name = server.name
+        parts = urlsplit(tables.url)
+        user = f"{parts.username}@" if parts.username else ""
+        # a store answers or raises within half a lease
+        options = f"timeout_seconds={lease_seconds / 3:g}&pool_size={_POOL_SIZE}"
+        through = parts._replace(netloc=f"{user}127.0.0.1:{gate.port}", query=options)
+        self.url = urlunsplit(through)
+
+    async def stop(self, process: Process) -> None:
+        process.stop()
+
+    async def restart(self, how: How) -> None:
+        """Stop the server and start it again."""
+        await asyncio.to_thread(restart_server, self._name, how)
+
+    async def take_down(self) -> None:
+        """Stop the server."""
+        await asyncio.to_thread(stop_server, self._name, "immediate")
+
+    async def bring_up(self) -> None:
+        """Start it again, at the same port."""
+        await asyncio.to_thread(start_server, self._name)
+
+
+class SqlitePlace(Place):
+    """A file."""
+
+    harms = PROCESS_HARMS
+
+    def __init__(self, file: Path) -> None:
+        self.version = sqlite3.sqlite_version
+        self.url = f"sqlite:///{file}"
+        self._file = file
+
+    async def stop(self, process: Process) -> None:
+        """Not inside a write, which would block all writers: SQLite's stated limit."""
+        while True:
+            process.stop()
+            if await asyncio.to_thread(self._is_writable):
+                return
+            process.go_on()
+            process.life.stops.pop()  # it stood for a moment only
+            await asyncio.sleep(0.01)
+
+    def _is_writable(self) -> bool:
+        connection = sqlite3.connect(self._file, timeout=2.0, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+
+@contextmanager
+def _own_servers(name: str) -> Iterator[None]:
+    """Let `tests.services` work in a folder of ours, for one run at a time."""
+    ours, fetched = state.folder("chaos"), state.folder("packages")
+    with (ours / f"{name}.run").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with state.turn():
+            if not (ours / "packages").is_symlink():
+                (ours / "packages").symlink_to(fetched)
+        changed = {kind.variable: os.environ.pop(kind.variable, None) for kind in KINDS.values()}
+        changed["PSYCH_SERVICES_DIR"] = os.environ.get("PSYCH_SERVICES_DIR")
+        os.environ["PSYCH_SERVICES_DIR"] = str(ours)
+        try:
+            yield
+        finally:
+            stop_server(name, "immediate")
+            for variable, value in changed.items():
+                if value is None:
+                    os.environ.pop(variable, None)
+                else:
+                    os.environ[variable] = value
+
+
+def _started(name: str) -> Server:
+    """Start a server of ours; programs are fetched while nobody else fetches any."""
+    with (state.folder().parent / "lock").open("w") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        return start_server(name)
+
+
+@asynccontextmanager
+async def _on_server(
+    name: str, lease_seconds: float, tables_of: Callable[[Server], SqlTables]
+) -> AsyncIterator[ServerPlace]:
+    with _own_servers(name):
+        server = _started(name)
+        tables = tables_of(server)
+        await tables.empty()
+        parts = urlsplit(server.url)
+        with gate_to("127.0.0.1", parts.port or 0) as gate:
+            yield ServerPlace(server, gate, tables, lease_seconds=lease_seconds)
+
+
+def _postgresql(folder: Path, lease_seconds: float) -> _Opening:
+    return _on_server(
+        "postgres", lease_seconds, lambda at: PostgresqlTables(at.url, at.url, _PREFIX)
+    )
+
+
+def _mysql(folder: Path, lease_seconds: float) -> _Opening:
+    return _on_server("mysql", lease_seconds, lambda at: MysqlTables(at.url, _DATABASE, _PREFIX))
+
+
+def _mariadb(folder: Path, lease_seconds: float) -> _Opening:
+    return _on_server("mariadb", lease_seconds, lambda at: MysqlTables(at.url, _DATABASE, _PREFIX))
+
+
+@asynccontextmanager
+async def _sqlite(folder: Path, lease_seconds: float) -> AsyncIterator[Place]:
+    made = SqlitePlace(folder / "runs.db")
+    async with open_store(made.url) as store:
+        await store.migrate()
+    yield made
+
+
+PLACES: Final[Mapping[str, Callable[[Path, float], _Opening]]] = {
+    "postgresql": _postgresql,
+    "mysql": _mysql,
+    "mariadb": _mariadb,
+    "sqlite": _sqlite,
+}
+"""By the name that `--store` takes. What keeps all in memory can be a Place without `restart`."""
+
+SERVERS: Final = ("postgresql", "mysql", "mariadb")
+
+
+def place(kind: str, folder: Path, *, lease_seconds: float) -> _Opening:
+    """Make an empty store of a kind for workers with such leases; its files are in `folder`."""
+    return PLACES[kind](folder, lease_seconds)

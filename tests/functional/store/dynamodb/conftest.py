@@ -1,0 +1,48 @@
+"""A DynamoDB for the store's tests, and its usual credentials."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
+import pytest
+
+from psych_runtime.ports.store import Store
+from tests.functional.store.dynamodb.harness import DynamoHarness
+
+_ENDPOINT = "http://127.0.0.1:24566"
+
+
+@pytest.fixture(scope="session")
+def endpoint_url() -> str:
+    """Where DynamoDB is."""
+    return os.environ.get("PSYCH_TEST_AWS_ENDPOINT", _ENDPOINT)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def credentials() -> Iterator[None]:
+    """What the AWS chain finds: nothing of this machine's owner."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("AWS_ACCESS_KEY_ID", "test")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_REGION"):
+        patch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        patch.setenv(name, os.devnull)
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+async def harness(endpoint_url: str) -> AsyncIterator[DynamoHarness]:
+    """One empty store, whose tables are deleted in the end."""
+    made = DynamoHarness(endpoint_url)
+    yield made
+    await made.drop()
+
+
+@pytest.fixture
+async def store(harness: DynamoHarness) -> AsyncIterator[Store]:
+    """A handle of an empty, migrated store."""
+    async with harness.open() as opened:
+        yield opened

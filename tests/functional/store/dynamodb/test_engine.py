@@ -1,0 +1,62 @@
+"""The engine on DynamoDB: Runs from dispatch to settled, by workers of two processes."""
+
+import asyncio
+from collections import Counter
+
+from psych_runtime import AgentSpec, ModelRef, Runtime, Scope, Worker, dispatch, publish, wait
+from psych_runtime._system import System
+from psych_runtime.store.dynamodb._client import DynamoClient
+from psych_runtime.store.dynamodb.store import DynamoStore
+from psych_runtime.testing import FakeModel
+from psych_runtime.tools.registry import ToolRegistry
+from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.unruly import Kind, Trouble, UnrulyClient
+
+ACME = Scope(tenant="acme")
+SPEC = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="scripted"))
+RUNS = 6
+
+
+async def test_run_1_runs_end_on_an_unruly_dynamodb(endpoint_url: str) -> None:
+    """Two workers, each with a supervisor in a thread of its own; each Run is executed once."""
+    chances: dict[Kind, float] = {
+        "conflict": 0.1,
+        "throttled": 0.05,
+        "unanswered": 0.05,
+        "unprocessed": 0.3,
+    }
+    trouble = Trouble(chances)
+
+    def wrap(client: DynamoClient) -> DynamoClient:
+        return UnrulyClient(client, trouble)
+
+    harness = DynamoHarness(endpoint_url, wrap)
+    models = [FakeModel() for _ in range(2)]
+    for model in models:
+        for _ in range(RUNS):
+            model.turn(text="a")
+    stores = [
+        DynamoStore(harness.options, System(), make_client=harness.make_client) for _ in models
+    ]
+    async with stores[0] as store, stores[1]:
+        await store.migrate()
+        runtimes = [
+            Runtime(store=each, model=model, registry=ToolRegistry())
+            for each, model in zip(stores, models, strict=True)
+        ]
+        version = await publish(store, SPEC, scope=ACME, check=runtimes[0])
+        workers = [Worker(runtime) for runtime in runtimes]
+        running = [asyncio.create_task(worker.run()) for worker in workers]
+        runs = [
+            await dispatch(store, version, scope=ACME, input={"message": "x"}) for _ in range(RUNS)
+        ]
+        ends = [await wait(store, run.run_id, scope=ACME) for run in runs]
+        assert Counter(end.lifecycle for end in ends) == {"done": RUNS}
+        for run in runs:
+            rows = await store.read("acme", run.run_id)
+            assert [row.type for row in rows].count("run.settled") == 1
+        for worker in workers:
+            worker.stop()
+        await asyncio.gather(*running)
+    await harness.drop()
+    assert trouble.struck["lag"] > 0
