@@ -33,6 +33,7 @@ RUN_ROW: dict[str, object] = {
     "referenced": 0,
     "created_at": AT,
     "open": "{}",
+    "capped": 0,
 }
 
 

@@ -20,7 +20,13 @@ CLEAN = {
     "psych_runtime/egress/__init__.py": "import httpx2",
     "psych_runtime/model/__init__.py": "from psych_runtime import egress",
     "psych_runtime/store/__init__.py": "from psych_runtime import core",
-    "psych_runtime/store/sql/__init__.py": "import sqlalchemy\nfrom psych_schema import tables",
+    "psych_runtime/store/sql/__init__.py": "",
+    "psych_runtime/store/sql/driver.py": "import asyncpg\nimport aiomysql\nimport pymysql",
+    "psych_runtime/store/dynamodb/__init__.py": "",
+    "psych_runtime/store/dynamodb/client.py": "import aioboto3\nimport botocore",
+    "psych_runtime/store/sql_log.py": "import sqlalchemy\nfrom psych_schema import tables",
+    "psych_runtime/blob/__init__.py": "",
+    "psych_runtime/blob/s3.py": "import aioboto3",
     "psych_runtime/tools/__init__.py": "from psych_runtime import egress",
     "psych_runtime/runtime/__init__.py": "from psych_runtime import model, store, tools, views",
     "psych_runtime/runtime/worker.py": "from psych_runtime import runtime",
@@ -37,7 +43,9 @@ PLANTED = {
     "psych_runtime/core/__init__.py": "from psych_runtime import store",
     "psych_runtime/model/__init__.py": "from psych_runtime import views\nimport httpx2",
     "psych_runtime/store/__init__.py": "from psych_runtime import egress",
-    "psych_runtime/tools/__init__.py": "from psych_runtime import store\nimport sqlalchemy",
+    "psych_runtime/tools/__init__.py": (
+        "from psych_runtime import store\nimport sqlalchemy\nimport asyncpg\nimport botocore"
+    ),
     "psych_runtime/cli/__init__.py": "from psych_runtime import _session",
 }
 
