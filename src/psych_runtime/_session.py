@@ -24,6 +24,7 @@ from psych_schema.view import AnswerView, StatusView
 __all__ = ["Session", "session"]
 
 _GRACE_SECONDS: Final = 5.0
+_MIGRATED: Final = ("memory", "sqlite")  # what is this program's own
 
 
 class Session:
@@ -129,9 +130,12 @@ async def session(
     scope = Scope(tenant=tenant)
     async with AsyncExitStack() as opened:
         if store is None or isinstance(store, str):
-            store = open_store("memory://" if store is None else store)
-            opened.push_async_callback(store.close)
-            await store.migrate()
+            url = "memory://" if store is None else store
+            store = await opened.enter_async_context(open_store(url))
+            if url.startswith(_MIGRATED):
+                await store.migrate()
+            else:
+                await store.workers()  # or the first to hear of missing tables is the worker
         runtime = Runtime(
             store=store,
             model=model,

@@ -41,10 +41,11 @@ class Effect(NamedTuple):
 
 
 class WorkerId(NamedTuple):
-    """A worker id, and the process that took it."""
+    """An id, and which worker of which process took it."""
 
     id: str
     pid: int
+    number: int
     made: float
 
 
@@ -103,7 +104,7 @@ def read_effects(folder: Path) -> list[Effect]:
 def read_workers(folder: Path) -> list[WorkerId]:
     """Return all worker ids."""
     found = _lines(folder / "workers")
-    return [WorkerId(id, int(pid), float(made)) for id, pid, made in found]
+    return [WorkerId(id, int(pid), int(number), float(made)) for id, pid, number, made in found]
 
 
 def read_pauses(folder: Path) -> list[Pause]:

@@ -20,8 +20,11 @@ from tests.chaos.work import TOOLS, UNKNOWN, answer_of, last_word
 
 __all__ = ["Takeover", "Verdict", "judge", "takeovers"]
 
-_SILENT_LEASES: Final = 2.0
-"""For how many leases after a stop its worker may still not know that it was declared dead."""
+_SILENT_LEASES: Final = 3.0
+"""For how many leases after a stop its worker may still not know that it was declared dead.
+
+The store can be away for more than one of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -227,8 +230,9 @@ def _was_gone(evidence: Evidence, taken: Takeover) -> bool:
     if worker.pid in evidence.ended_alone:
         return True  # which is wrong enough
     life = evidence.lives[worker.pid]
-    later = [w.made for w in evidence.workers if w.pid == worker.pid and w.made > worker.made]
-    known = min(later, default=None)
+    same = (worker.pid, worker.number)
+    later = [w.made for w in evidence.workers if (w.pid, w.number) == same]
+    known = min((made for made in later if made > worker.made), default=None)
     if known is None and life.killed is not None and life.killed <= taken.at:
         return True
     return _stood_still(life, worker.made, known, taken.at, evidence.lease_seconds)

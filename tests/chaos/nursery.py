@@ -62,17 +62,18 @@ def append(folder: Path, name: str, *facts: object) -> None:
 
 
 class TellingSystem(System):
-    """Says which process has which worker id, before the id is used."""
+    """Says which worker of which process has which id, before the id is used."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, number: int) -> None:
         super().__init__()
         self._folder = folder
+        self._number = number
 
     def new_id(self, prefix: str) -> str:
         """Return a new id."""
         made = super().new_id(prefix)
         if prefix == "wrk":
-            append(self._folder, "workers", made, os.getpid(), time.time())
+            append(self._folder, "workers", made, os.getpid(), self._number, time.time())
         return made
 
 
@@ -127,7 +128,7 @@ async def opened(job: Job) -> Store:
             await asyncio.sleep(0.1)
 
 
-async def work(job: Job) -> None:
+async def work(job: Job, number: int) -> None:
     """Be one worker until killed."""
     folder = Path(job.folder)
     made = Runtime(
@@ -135,7 +136,7 @@ async def work(job: Job) -> None:
         model=OrderModel(),
         registry=make_registry(folder),
         policy=AllowAll(),
-        system=TellingSystem(folder),
+        system=TellingSystem(folder, number),
     )
     await Worker(
         made,
@@ -161,7 +162,7 @@ async def live(job: Job) -> None:
     """Be a process with workers."""
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch_the_loop(Path(job.folder)))
-        working = [group.create_task(work(job)) for _ in range(job.workers)]
+        working = [group.create_task(work(job, number)) for number in range(job.workers)]
         await asyncio.wait(working)
         watching.cancel()
 

@@ -85,9 +85,9 @@ class ServerPlace(Place):
         """Stop the server and start it again."""
         await asyncio.to_thread(restart_server, self._name, how)
 
-    async def take_down(self) -> None:
+    async def take_down(self, how: How = "immediate") -> None:
         """Stop the server."""
-        await asyncio.to_thread(stop_server, self._name, "immediate")
+        await asyncio.to_thread(stop_server, self._name, how)
 
     async def bring_up(self) -> None:
         """Start it again, at the same port."""

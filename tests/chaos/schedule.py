@@ -33,7 +33,7 @@ class Strike:
     Attributes:
         at: seconds after the beginning.
         pick: which of those that can be struck, in [0, 1).
-        seconds: for how long; 0 is a moment.
+        seconds: for how long; 0 is a moment, or as long as a restart takes.
         how: a restart's.
     """
 
@@ -59,8 +59,10 @@ def _lane(
     chance: random.Random, harm: Harm, seconds: float, lease_seconds: float
 ) -> Iterable[Strike]:
     at = chance.uniform(0.5, _FIRST_SECONDS)
+    first = True
     while True:
-        lasts = _lasts(chance, harm, lease_seconds)
+        lasts = _lasts(chance, harm, lease_seconds, first=first)
+        first = False
         how: How = "immediate" if chance.random() < 0.5 else "fast"
         yield Strike(at, harm, chance.random(), lasts, how)
         at += lasts + chance.uniform(*_BETWEEN_SECONDS[harm])
@@ -68,8 +70,10 @@ def _lane(
             return
 
 
-def _lasts(chance: random.Random, harm: Harm, lease_seconds: float) -> float:
+def _lasts(chance: random.Random, harm: Harm, lease_seconds: float, *, first: bool) -> float:
     match harm:
+        case "restart":  # some outlast every lease, so that nobody may be judged by it (R-6)
+            return lease_seconds * 1.2 if chance.random() < 0.3 and not first else 0.0
         case "stop":
             return lease_seconds * chance.uniform(1.2, 1.8)
         case "delay":

@@ -264,7 +264,12 @@ class Storm:
         match strike.harm:
             case "restart":
                 begun = time.monotonic()
-                await place.restart(strike.how)
+                if strike.seconds:
+                    await place.take_down(strike.how)
+                    await asyncio.sleep(strike.seconds)
+                    await place.bring_up()
+                else:
+                    await place.restart(strike.how)
                 self.restarts.append((strike.how, time.monotonic() - begun))
             case "cut":
                 place.gate.cut()

@@ -61,7 +61,11 @@ def _restarts(storm: Storm) -> str:
     hows = Counter(how for how, _ in storm.restarts)
     words = ", ".join(f"{times} {how}" for how, times in sorted(hows.items()))
     longest = max((seconds for _, seconds in storm.restarts), default=0.0)
-    return f"{len(storm.restarts)} ({words}), the longest took {longest:.1f} s"
+    away = sum(seconds > storm.plan.lease_seconds for _, seconds in storm.restarts)
+    return (
+        f"{len(storm.restarts)} ({words}), {away} longer than a lease, "
+        f"the longest took {longest:.1f} s"
+    )
 
 
 def _recoveries(verdict: Verdict) -> str:

@@ -46,7 +46,7 @@ async def live_through(folder: Path) -> Evidence:
         model=OrderModel(),
         registry=make_registry(folder),
         policy=AllowAll(),
-        system=TellingSystem(folder),
+        system=TellingSystem(folder, 0),
     )
     version = await publish(store, shop(), scope=SCOPE)
     working = asyncio.create_task(Worker(made, poll_seconds=0.02).run())
@@ -115,7 +115,7 @@ def taken_over(evidence: Evidence, at: float) -> Evidence:
 def with_life(evidence: Evidence, *ids: float, killed: float | None, stops: list[Stop]) -> Evidence:
     """Return the evidence with another life of the process, and the times of its next ids."""
     pid = os.getpid()
-    later = [WorkerId(f"wrk_later_{made}", pid, made) for made in ids]
+    later = [WorkerId(f"wrk_later_{made}", pid, 0, made) for made in ids]
     return replace(
         evidence,
         lives={pid: Life(pid, killed, stops)},
@@ -268,6 +268,15 @@ def test_r_6_a_takeover_of_a_worker_that_had_long_recovered_is_noticed(good: Evi
     stops = [Stop(made + 10.0, made + 18.0)]
     lived_on = with_life(good, made + 80.0, killed=None, stops=stops)
     assert len(judge(taken_over(lived_on, made + 82.0)).taken_alive) == 1
+
+
+def test_r_5_another_worker_of_the_process_tells_nothing_of_this_one(good: Evidence) -> None:
+    """Several in one process are killed together; each has ids of its own."""
+    [made] = [worker.made for worker in good.workers]
+    killed = with_life(good, killed=made + 50.0, stops=[])
+    sibling = WorkerId("wrk_sibling", os.getpid(), 1, made + 0.1)
+    both = replace(killed, workers=[*killed.workers, sibling])
+    assert judge(taken_over(both, made + 57.0)).taken_alive == []
 
 
 def test_r_5_a_takeover_after_the_kill_is_a_recovery(good: Evidence) -> None:

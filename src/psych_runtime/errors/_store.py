@@ -115,7 +115,7 @@ class SchemaMissing(StoreError):
 
     def __init__(self, *, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"{problem}; run `await store.migrate()` first")
+        super().__init__(f"{problem}; run `psych migrate` or `await store.migrate()` first")
 
 
 class UnsupportedStore(StoreError):

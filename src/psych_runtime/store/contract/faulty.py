@@ -236,8 +236,8 @@ async def linked_changes_are_both_or_neither(harness: Harness) -> None:
                 try:
                     await faulty.commit([linked, neighbour])
                 except StoreUnavailable:
+                    await faults.landed()  # between the reads of a check it would look torn
                     await is_whole(store, linked)
-                await faults.landed()
                 await landed(store, [linked, neighbour])
             same_struck(faults, **{kind: 3})
         for linked, foreign in await _linked(store):

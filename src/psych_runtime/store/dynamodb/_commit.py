@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from psych_runtime.errors import CorruptRow
 from psych_runtime.ports.answers import (
     Answer,
     CapReached,
@@ -196,8 +197,9 @@ class _Commit:
     def _judge_cap(self, tenant: str, item: Item | None) -> Answer | None:
         """Return CapReached, None where the cap has changed and there may be room."""
         if item is None:
-            self._caps.pop(tenant, None)
-            return None
+            raise CorruptRow(
+                table="cap", key=tenant, problem="a Run is counted, and no row is there"
+            )
         before, now = self._caps.get(tenant), cap_of(item)
         self._caps[tenant] = now
         return CapReached(tenant) if before is None or before.limit == now.limit else None

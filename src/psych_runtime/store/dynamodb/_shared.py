@@ -6,7 +6,7 @@ lately are looked at beside them.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from psych_runtime._system import System
@@ -101,10 +101,14 @@ class Shared:
         with self._lock:
             self._names.pop(name, None)
 
-    def observe(self, rows: Iterable[WorkerRow]) -> None:
+    def observe(self, rows: Collection[WorkerRow], *, all_of_them: bool = False) -> None:
         """Take in the beats of workers' rows that were just read or written (R-14)."""
         now = self.system.monotonic()
         with self._lock:
+            if all_of_them:
+                there = {row.id for row in rows}
+                for worker in self._observed.keys() - there:
+                    del self._observed[worker]
             for row in rows:
                 seen = self._observed.get(row.id)
                 if seen is None or seen.beat != row.beat:
@@ -143,12 +147,6 @@ class Shared:
         with self._lock:
             self._dead = None
             self._deaths += 1
-
-    def lose_sight(self, workers: Iterable[str]) -> None:
-        """Forget workers whose rows are gone."""
-        with self._lock:
-            for worker in workers:
-                self._observed.pop(worker, None)
 
 
 _SHARED: Final[dict[tuple[DynamoOptions, System | None], tuple[Shared, list[None]]]] = {}

@@ -42,7 +42,7 @@ def _where(worker: str) -> Key:
 async def _rows(ask: Ask) -> list[WorkerRow]:
     within = Range(ask.tables.item, None, worker_key(id="")["pk"])
     rows = [worker_of(item) for item in await ask.query_all(within)]
-    ask.shared.observe(rows)
+    ask.shared.observe(rows, all_of_them=True)
     return rows
 
 
@@ -236,7 +236,6 @@ async def sweep(ask: Ask) -> None:
     await asyncio.gather(*[_forget(ask, worker, holders, now) for worker in idle])
     if idle:
         ask.shared.look_again()
-        ask.shared.lose_sight(idle)
 
 
 async def _forget(

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Literal, Self
@@ -36,6 +37,7 @@ from psych_runtime.store._order import (
 from psych_runtime.store._storable import check_storable, check_unit
 from psych_runtime.store.sql._batch import Batch, answers, batches
 from psych_runtime.store.sql._claims import find_ready
+from psych_runtime.store.sql._committer import Committer
 from psych_runtime.store.sql._database import Database, Param, SqlOptions
 from psych_runtime.store.sql._failures import Again, Broken
 from psych_runtime.store.sql._rows import (
@@ -101,6 +103,7 @@ class SqlStore:
         self._database = self._opened.connect(self._opened.options)
         self._watcher = Watcher(self._heads, self._opened.notices)
         self._teller = Teller(self._tell)
+        self._committer = Committer(self._commit)
 
     def _enter_loop(self) -> None:
         """Refuse a second loop; where the first one is over, begin anew in this one."""
@@ -118,16 +121,21 @@ class SqlStore:
     async def _surely[T](self, act: Callable[[], Awaitable[T]], *, checks: bool = True) -> T:
         """Ask: again after a deadlock, once more over another connection, in the time given."""
         self._enter_loop()
-        opened, seconds = self._opened, self._opened.options.timeout_seconds
+        async with self._in_time():
+            if checks and not self._opened.checked:
+                await self._again(self._check)
+                self._opened.checked = True
+            return await self._again(act)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        """Raise StoreUnavailable when it takes longer than a call may."""
+        options = self._opened.options
         try:
-            async with asyncio.timeout(seconds):
-                if checks and not opened.checked:
-                    await self._again(self._check)
-                    opened.checked = True
-                return await self._again(act)
+            async with asyncio.timeout(options.timeout_seconds):
+                yield
         except TimeoutError:
-            where = opened.options.where
-            problem = f"{where}: no answer within {seconds:g} s"
+            problem = f"{options.where}: no answer within {options.timeout_seconds:g} s"
             raise StoreUnavailable(problem=problem) from None
 
     async def _again[T](self, act: Callable[[], Awaitable[T]]) -> T:
@@ -163,18 +171,20 @@ class SqlStore:
     async def _tell(self, run_ids: Sequence[str]) -> None:
         await self._surely(lambda: self._database.tell(run_ids))
 
-    async def _commit(self, batch: Batch) -> list[Row]:
-        return await self._database.commit(batch)
-
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
-        """Apply each unit all or none (R-1), many in one statement."""
+        """Apply each unit all or none (R-1), many in one statement, also those of many callers."""
         check_units(units)
         for unit in units:
             check_unit(unit)
+        self._enter_loop()
+        async with self._in_time():
+            return await self._committer.commit(units)
+
+    async def _commit(self, units: Sequence[Unit]) -> list[Answer]:
         found: list[Answer] = []
         moved: Heads = {}
         for batch in batches(units):
-            refusals = await self._surely(partial(self._commit, batch))
+            refusals = await self._surely(partial(self._commit_batch, batch))
             told = answers(batch.units, refusals)
             found += told
             for unit, answer in zip(batch.units, told, strict=True):
@@ -183,6 +193,9 @@ class SqlStore:
         self._opened.notices.tell(moved)
         self._teller.add(run_id for _, run_id in moved)
         return found
+
+    async def _commit_batch(self, batch: Batch) -> list[Row]:
+        return await self._database.commit(batch)
 
     async def read(
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
@@ -396,6 +409,7 @@ class SqlStore:
         if not self._closed:
             self._closed = True
             self._watcher.close()
+            await self._committer.stop()
             await self._teller.stop()
             await self._database.close()
 

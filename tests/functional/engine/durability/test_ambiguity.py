@@ -336,6 +336,7 @@ async def test_r_15_many_workers_execute_each_run_once(store: Store, crew: Crew)
 async def test_r_15_worker_holds_no_more_than_its_slots(store: Store, crew: Crew) -> None:
     """Five Runs, two slots: never three at once."""
     inside = most = 0
+    both = asyncio.Event()  # are at work: the first one waits for the second
 
     @tool
     async def work() -> str:
@@ -343,6 +344,9 @@ async def test_r_15_worker_holds_no_more_than_its_slots(store: Store, crew: Crew
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
+        if inside == 2:
+            both.set()
+        await both.wait()
         await asyncio.sleep(0.02)
         inside -= 1
         return "ok"

@@ -77,10 +77,10 @@ async def test_run_7_run_before_its_deadline_is_left_alone(
     bench = Bench()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
     await crew.start(runtime(store, model, bench.unsafe()))
-    short = await admit(store, agent("charge"), deadline_seconds=3.0)
+    short = await admit(store, agent("charge"), deadline_seconds=50.0)
     long = await admit(store, agent("charge"), deadline_seconds=100.0)
     await eventually(lambda: len(bench.ran) == 2)
-    clock.shift_seconds += 3.0
+    clock.shift_seconds += 50.0
     assert await end_of(store, short) == ("timed_out", "timed_out")
     bench.release.set()
 

@@ -7,7 +7,7 @@ import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a soc
 import pytest
 
 from psych_runtime.ports.store import Store
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness, Wrap
 
 _ENDPOINT = "http://127.0.0.1:24566"
 
@@ -34,11 +34,23 @@ def credentials() -> Iterator[None]:
 
 
 @pytest.fixture
-async def harness(endpoint_url: str) -> AsyncIterator[DynamoHarness]:
-    """One empty store, whose tables are deleted in the end."""
-    made = DynamoHarness(endpoint_url)
-    yield made
-    await made.drop()
+async def new_harness(endpoint_url: str) -> AsyncIterator[NewHarness]:
+    """What makes empty stores; their tables are deleted in the end."""
+    made: list[DynamoHarness] = []
+
+    def make(wrap: Wrap | None = None, *, shards: int = 4) -> DynamoHarness:
+        made.append(DynamoHarness(endpoint_url, wrap, shards=shards))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.drop()
+
+
+@pytest.fixture
+def harness(new_harness: NewHarness) -> DynamoHarness:
+    """One empty store."""
+    return new_harness()
 
 
 @pytest.fixture

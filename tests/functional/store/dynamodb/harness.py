@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from psych_runtime.ports.store import Store
 from psych_runtime.store.dynamodb._client import DynamoClient, DynamoOptions, Opener, opener
@@ -47,6 +47,13 @@ def wrapping(make: Opener, wrap: Wrap) -> Opener:
         return entered(make())
 
     return made
+
+
+class NewHarness(Protocol):
+    """Makes harnesses, each with tables of its own, which are deleted in the end."""
+
+    def __call__(self, wrap: Wrap | None = None, *, shards: int = _SHARDS) -> "DynamoHarness":
+        """Return another one."""
 
 
 class DynamoHarness:

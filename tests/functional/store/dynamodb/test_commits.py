@@ -21,13 +21,13 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness
 from tests.functional.store.dynamodb.probes import Answer, Call, Counting, hooked
 
 
 @pytest.mark.parametrize("token_is_known", [True, False])
 async def test_r_20_a_commit_whose_answer_was_lost_is_committed(
-    endpoint_url: str, token_is_known: bool
+    new_harness: NewHarness, token_is_known: bool
 ) -> None:
     """By its token within ten minutes; without one the own commit id is found in the log."""
     lost: list[str] = []
@@ -42,7 +42,7 @@ async def test_r_20_a_commit_whose_answer_was_lost_is_committed(
             raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
         return answer
 
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     async with harness.open() as store:
         run_id = await admission(store)
         faulty = harness.elsewhere(hooked(transact_write_items=lose_first))
@@ -53,12 +53,13 @@ async def test_r_20_a_commit_whose_answer_was_lost_is_committed(
             assert await lossy.commit([unit(change(run_id, 3))]) == [Committed()]
         assert [row.seq for row in await store.read(TENANT, run_id)] == [1, 2, 3, 4]
         assert await store.commit([sent]) == [SeqConflict(run_id)]
-    await harness.drop()
 
 
-async def test_r_20_a_commit_that_was_lost_and_overtaken_is_refused(endpoint_url: str) -> None:
+async def test_r_20_a_commit_that_was_lost_and_overtaken_is_refused(
+    new_harness: NewHarness,
+) -> None:
     """The other's commit stands at the place: its id is not ours."""
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     async with harness.open() as store:
         run_id = await admission(store)
         tries: list[str] = []
@@ -74,7 +75,6 @@ async def test_r_20_a_commit_that_was_lost_and_overtaken_is_refused(endpoint_url
             sent = named(unit(change(run_id, 1)))
             assert await lossy.commit([sent]) == [SeqConflict(run_id)]
         assert [row.seq for row in await store.read(TENANT, run_id)] == [1, 2]
-    await harness.drop()
 
 
 async def test_r_1_a_header_that_another_process_changed_is_judged_as_it_is(
@@ -97,21 +97,20 @@ async def test_r_1_a_header_that_another_process_changed_is_judged_as_it_is(
         assert await store.commit([unit(change(run_id, 5))]) == [RunNotFound(run_id)]
 
 
-async def test_r_1_a_run_that_this_process_knows_costs_one_request(endpoint_url: str) -> None:
+async def test_r_1_a_run_that_this_process_knows_costs_one_request(new_harness: NewHarness) -> None:
     """Neither a read before the transaction nor one behind it."""
     counting = Counting()
-    harness = DynamoHarness(endpoint_url, counting.wrap)
+    harness = new_harness(counting.wrap)
     async with harness.open() as store:
         run_id = await admission(store)
         counting.calls.clear()
         for head in range(1, 11):
             await write(store, unit(change(run_id, head)))
         assert counting.calls == {"transact_write_items": 10}
-    await harness.drop()
 
 
 async def test_r_1_units_of_one_call_go_side_by_side_but_not_those_of_one_run(
-    endpoint_url: str,
+    new_harness: NewHarness,
 ) -> None:
     """Eight Runs are written at one time; two units of one Run never are."""
     underway: set[str] = set()
@@ -126,7 +125,7 @@ async def test_r_1_units_of_one_call_go_side_by_side_but_not_those_of_one_run(
         underway.remove(token)
         return answer
 
-    harness = DynamoHarness(endpoint_url, hooked(transact_write_items=watch))
+    harness = new_harness(hooked(transact_write_items=watch))
     async with harness.open() as store:
         runs = [await admission(store) for _ in range(8)]
         await write(store, *[unit(change(run_id, 1)) for run_id in runs])
@@ -134,7 +133,6 @@ async def test_r_1_units_of_one_call_go_side_by_side_but_not_those_of_one_run(
         most = 0
         await write(store, *[unit(change(runs[0], head)) for head in range(2, 6)])
         assert most == 1
-    await harness.drop()
 
 
 def _texts(bytes_each: int, count: int, run_id: str) -> Change:

@@ -9,7 +9,7 @@ from psych_runtime.store.dynamodb._client import DynamoClient
 from psych_runtime.store.dynamodb.store import DynamoStore
 from psych_runtime.testing import FakeModel
 from psych_runtime.tools.registry import ToolRegistry
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import NewHarness
 from tests.functional.store.dynamodb.unruly import Kind, Trouble, UnrulyClient
 
 ACME = Scope(tenant="acme")
@@ -17,7 +17,7 @@ SPEC = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="script
 RUNS = 6
 
 
-async def test_run_1_runs_end_on_an_unruly_dynamodb(endpoint_url: str) -> None:
+async def test_run_1_runs_end_on_an_unruly_dynamodb(new_harness: NewHarness) -> None:
     """Two workers, each with a supervisor in a thread of its own; each Run is executed once."""
     chances: dict[Kind, float] = {
         "conflict": 0.1,
@@ -30,7 +30,7 @@ async def test_run_1_runs_end_on_an_unruly_dynamodb(endpoint_url: str) -> None:
     def wrap(client: DynamoClient) -> DynamoClient:
         return UnrulyClient(client, trouble)
 
-    harness = DynamoHarness(endpoint_url, wrap)
+    harness = new_harness(wrap)
     models = [FakeModel() for _ in range(2)]
     for model in models:
         for _ in range(RUNS):
@@ -58,5 +58,4 @@ async def test_run_1_runs_end_on_an_unruly_dynamodb(endpoint_url: str) -> None:
         for worker in workers:
             worker.stop()
         await asyncio.gather(*running)
-    await harness.drop()
     assert trouble.struck["lag"] > 0

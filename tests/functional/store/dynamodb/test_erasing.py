@@ -20,7 +20,7 @@ from psych_runtime.store.contract._build import (
     write,
 )
 from psych_runtime.store.dynamodb._client import opener
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness
 from tests.functional.store.dynamodb.probes import Answer, Call, hooked
 
 
@@ -81,14 +81,14 @@ async def test_st_6_nothing_of_ninety_deleted_runs_is_left(harness: DynamoHarnes
 
 
 async def test_st_6_what_a_deletion_leaves_is_in_nobodys_way_and_is_swept(
-    endpoint_url: str,
+    new_harness: NewHarness,
 ) -> None:
     """The process ends behind the transaction: the Runs are gone, the next sweep does the rest."""
 
     async def fail(call: Call, arguments: Mapping[str, object]) -> Answer:
         raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
 
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     dying = harness.elsewhere(hooked(batch_write_item=fail, delete_item=fail))
     dying.options = dying.options._replace(patience_seconds=0.3)
     async with harness.open() as store, dying.open() as other:
@@ -112,4 +112,3 @@ async def test_st_6_what_a_deletion_leaves_is_in_nobodys_way_and_is_swept(
         assert await store.commit([again]) == [Committed()]
         tail = await store.tail(TENANT, "line")
         assert tail is not None
-    await harness.drop()

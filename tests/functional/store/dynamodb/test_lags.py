@@ -21,7 +21,7 @@ from psych_runtime.store.contract._build import (
     write,
 )
 from psych_runtime.store.dynamodb._client import DynamoClient
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness
 from tests.functional.store.dynamodb.probes import Answer, Call, hooked
 from tests.functional.store.dynamodb.unruly import Trouble, UnrulyClient
 
@@ -29,9 +29,9 @@ from tests.functional.store.dynamodb.unruly import Trouble, UnrulyClient
 class Laggards:
     """Two processes over one set of tables, whose indexes show nothing of the last hour."""
 
-    def __init__(self, endpoint_url: str) -> None:
+    def __init__(self, new_harness: NewHarness) -> None:
         self.trouble = Trouble({}, lag_seconds=0.0)
-        self.harness = DynamoHarness(endpoint_url, self._wrap)
+        self.harness = new_harness(self._wrap)
         self.other = self.harness.elsewhere(self._wrap)
 
     def _wrap(self, client: DynamoClient) -> DynamoClient:
@@ -42,9 +42,9 @@ class Laggards:
         self.trouble.stand_still()
 
 
-async def test_st_7_what_an_index_shows_too_late_is_not_given(endpoint_url: str) -> None:
+async def test_st_7_what_an_index_shows_too_late_is_not_given(new_harness: NewHarness) -> None:
     """Claimed, settled, parked and handed-over Runs that an index shows as they were."""
-    both = Laggards(endpoint_url)
+    both = Laggards(new_harness)
     async with both.harness.open() as store, both.other.open() as other:
         worker = await enlisted(store)
         taken, ended, parked, kept = [await admission(store) for _ in range(4)]
@@ -64,12 +64,13 @@ async def test_st_7_what_an_index_shows_too_late_is_not_given(endpoint_url: str)
         assert [row.run_id for row in await store.held_by(worker)] == [taken]
         listed = await other.list_runs(TENANT, filter=RunFilter(state="settled"))
         assert {row.run_id for row in listed.headers} == {ended, late}
-    await both.harness.drop()
 
 
-async def test_st_7_a_process_finds_its_own_runs_before_the_index_does(endpoint_url: str) -> None:
+async def test_st_7_a_process_finds_its_own_runs_before_the_index_does(
+    new_harness: NewHarness,
+) -> None:
     """Ready, overdue and listed, in order; another process finds them when the index does."""
-    both = Laggards(endpoint_url)
+    both = Laggards(new_harness)
     async with both.harness.open() as store, both.other.open() as other:
         old = [await admission(store) for _ in range(3)]
         both.stand_still()
@@ -86,14 +87,13 @@ async def test_st_7_a_process_finds_its_own_runs_before_the_index_does(endpoint_
         both.trouble.go_on()
         seen = await other.list_runs(TENANT)
         assert [row.run_id for row in seen.headers] == wanted
-    await both.harness.drop()
 
 
 async def test_r_5_a_worker_whose_runs_the_index_hides_is_not_forgotten(
-    endpoint_url: str,
+    new_harness: NewHarness,
 ) -> None:
     """Its row goes, its name is kept: when the index shows its Run, somebody can take it."""
-    both = Laggards(endpoint_url)
+    both = Laggards(new_harness)
     async with both.harness.open() as store, both.other.open() as other:
         observer, worker = await enlisted(other), await enlisted(other)
         both.stand_still()
@@ -116,12 +116,11 @@ async def test_r_5_a_worker_whose_runs_the_index_hides_is_not_forgotten(
         assert await other.commit(
             [unit(change(run_id, row.head, fence=row.epoch, edit=taken))]
         ) == [Committed()]
-    await both.harness.drop()
 
 
-async def test_r_26_a_log_with_a_gap_is_read_again(endpoint_url: str) -> None:
+async def test_r_26_a_log_with_a_gap_is_read_again(new_harness: NewHarness) -> None:
     """A commit's header may be seen before its records, and one piece of it before another."""
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     hides: list[int] = []
 
     async def hide(call: Call, arguments: Mapping[str, object]) -> Answer:
@@ -149,7 +148,6 @@ async def test_r_26_a_log_with_a_gap_is_read_again(endpoint_url: str) -> None:
             async with patient.open() as impatient:
                 with pytest.raises(StoreUnavailable, match="Query"):
                     await impatient.read(TENANT, run_id, after=1)
-    await harness.drop()
 
 
 async def test_r_15_a_run_of_a_worker_without_a_row_is_found_by_another_process(

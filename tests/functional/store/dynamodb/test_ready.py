@@ -18,7 +18,7 @@ from psych_runtime.store.contract._build import (
 from psych_runtime.store.contract._faults import Chance
 from psych_runtime.store.memory import MemoryStore
 from psych_schema.store import RunRow
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import NewHarness
 from tests.functional.store.dynamodb.probes import Counting
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -63,9 +63,9 @@ async def _fill(stores: Sequence[Store], chance: Chance, count: int) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 8])
-async def test_r_15_the_index_gives_what_a_list_gives(endpoint_url: str, shards: int) -> None:
+async def test_r_15_the_index_gives_what_a_list_gives(new_harness: NewHarness, shards: int) -> None:
     """For each cursor, limit and exclusion; also when some are due only later."""
-    harness = DynamoHarness(endpoint_url, shards=shards)
+    harness = new_harness(shards=shards)
     memory = MemoryStore(harness.system)
     chance = Chance(shards)
     async with harness.open() as writer, harness.elsewhere().open() as store:
@@ -92,17 +92,16 @@ async def test_r_15_the_index_gives_what_a_list_gives(endpoint_url: str, shards:
                 listed = await memory.list_runs(tenant, filter=wanted_filter, limit=7)
                 page = await store.list_runs(tenant, filter=wanted_filter, limit=7)
                 assert page == listed
-    await harness.drop()
 
 
 def _ids(headers: Sequence[RunRow]) -> list[str]:
     return [header.run_id for header in headers]
 
 
-async def test_r_15_what_is_not_due_is_passed_over(endpoint_url: str) -> None:
+async def test_r_15_what_is_not_due_is_passed_over(new_harness: NewHarness) -> None:
     """Three hundred parked Runs before one that is ready cost a few queries, no read each."""
     counting = Counting()
-    harness = DynamoHarness(endpoint_url, shards=1)
+    harness = new_harness(shards=1)
     async with harness.open() as store:
         parked = [
             unit(admit(columns={"priority": 9, "wake_at": LATER + timedelta(seconds=place)}))
@@ -118,4 +117,3 @@ async def test_r_15_what_is_not_due_is_passed_over(endpoint_url: str) -> None:
             assert _ids((await other.ready(5)).headers) == [ready.run_id]
             assert counting.calls["query"] <= 6
             assert counting.calls["batch_get_item"] == 1
-    await harness.drop()

@@ -10,7 +10,7 @@ from psych_runtime.store.contract._build import TENANT, admission
 from psych_runtime.store.dynamodb._client import DynamoClient, DynamoOptions, opener
 from psych_runtime.store.dynamodb._ledger import ddl
 from psych_runtime.store.dynamodb.store import DynamoStore
-from tests.functional.store.dynamodb.harness import DynamoHarness, drop_table
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness, drop_table
 
 
 async def test_st_4_a_store_without_tables_says_so(harness: DynamoHarness) -> None:
@@ -24,9 +24,9 @@ async def test_st_4_a_store_without_tables_says_so(harness: DynamoHarness) -> No
         assert await store.workers() == []
 
 
-async def test_st_4_three_processes_make_the_tables_at_once(endpoint_url: str) -> None:
+async def test_st_4_three_processes_make_the_tables_at_once(new_harness: NewHarness) -> None:
     """Each finds them finished, with one number of shards."""
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     stores = [DynamoStore(harness.options._replace(shards=n)) for n in (4, 8, 16)]
     await asyncio.gather(*[store.migrate() for store in stores])
     run_id = await admission(stores[0])
@@ -34,7 +34,6 @@ async def test_st_4_three_processes_make_the_tables_at_once(endpoint_url: str) -
         found = await store.ready(9)
         assert [row.run_id for row in found.headers] == [run_id]
         await store.close()
-    await harness.drop()
 
 
 async def test_st_4_a_missing_index_and_the_expiry_are_made_later(

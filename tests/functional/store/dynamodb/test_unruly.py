@@ -7,7 +7,7 @@ import pytest
 
 from psych_runtime.store.contract import CHECKS, Check
 from psych_runtime.store.dynamodb._client import DynamoClient
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import NewHarness
 from tests.functional.store.dynamodb.unruly import KINDS, Kind, Trouble, UnrulyClient
 
 _CHANCES: dict[Kind, float] = {
@@ -29,16 +29,15 @@ def each_kind_strikes() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=str)
-async def test_st_7_contract_holds_on_an_unruly_dynamodb(check: Check, endpoint_url: str) -> None:
+async def test_st_7_contract_holds_on_an_unruly_dynamodb(
+    check: Check, new_harness: NewHarness
+) -> None:
     """Conflicts, throttling, lost answers, half-done batches, and indexes that lag by seconds."""
     trouble = Trouble(_CHANCES)
 
     def wrap(client: DynamoClient) -> DynamoClient:
         return UnrulyClient(client, trouble)
 
-    harness = DynamoHarness(endpoint_url, wrap)
-    try:
-        await check(harness)
-    finally:
-        await harness.drop()
+    harness = new_harness(wrap)
+    await check(harness)
     STRUCK.update(trouble.struck)

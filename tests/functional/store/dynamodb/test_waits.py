@@ -3,14 +3,14 @@
 import asyncio
 
 from psych_runtime.store.contract._build import TENANT, admission, change, unit, write
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import NewHarness
 from tests.functional.store.dynamodb.probes import Counting
 
 
-async def test_r_19_a_hundred_waits_are_one_request(endpoint_url: str) -> None:
+async def test_r_19_a_hundred_waits_are_one_request(new_harness: NewHarness) -> None:
     """At first and at each look; a commit of another process ends the one that it is for."""
     counting = Counting()
-    harness = DynamoHarness(endpoint_url)
+    harness = new_harness()
     async with harness.open() as store:
         runs = [await admission(store) for _ in range(100)]
         async with harness.elsewhere(counting.wrap).open() as other:
@@ -30,17 +30,15 @@ async def test_r_19_a_hundred_waits_are_one_request(endpoint_url: str) -> None:
             counting.calls.clear()
             await asyncio.sleep(0.3)
             assert counting.calls == {}
-    await harness.drop()
 
 
-async def test_r_19_a_wait_for_more_than_a_request_holds_is_split(endpoint_url: str) -> None:
+async def test_r_19_a_wait_for_more_than_a_request_holds_is_split(new_harness: NewHarness) -> None:
     """DynamoDB gives a hundred items at once."""
     counting = Counting()
-    harness = DynamoHarness(endpoint_url, counting.wrap)
+    harness = new_harness(counting.wrap)
     async with harness.open() as store:
         run_id = await admission(store)
         counting.calls.clear()
         heads = {run_id: 0} | {f"run_{number:026}": 0 for number in range(249)}
         assert await store.wait(TENANT, heads, 30.0) == frozenset({run_id})
         assert counting.calls == {"batch_get_item": 3}
-    await harness.drop()

@@ -1,8 +1,13 @@
 """Deaths between machines whose clocks differ (R-6, R-14)."""
 
+from collections.abc import Mapping
+
+from botocore.exceptions import ReadTimeoutError
+
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import enlisted
-from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness
+from tests.functional.store.dynamodb.probes import Answer, Call, hooked
 
 _LEASE = 100.0
 
@@ -61,3 +66,29 @@ async def test_r_6_a_process_that_has_just_begun_has_observed_nobody(
                 await here.advance(50)
                 await _beat(fresh, observer)
                 assert await fresh.bury(observer) == deaths
+
+
+async def test_r_5_a_beat_whose_answer_was_lost_is_counted_once(new_harness: NewHarness) -> None:
+    """Nor is a worker that was enlisted unheard enlisted twice, or a death counted by nobody."""
+    lost: set[str] = set()
+
+    async def lose_once(call: Call, arguments: Mapping[str, object]) -> Answer:
+        answer = await call(**arguments)
+        name = str(arguments.get("UpdateExpression", "put"))
+        if name not in lost:
+            lost.add(name)
+            raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
+        return answer
+
+    harness = new_harness(hooked(update_item=lose_once, put_item=lose_once))
+    async with harness.open() as store:
+        lost.clear()
+        observer, worker = await enlisted(store), await enlisted(store)
+        assert [row.beat for row in await store.workers()] == [0, 0]
+        for beat in (1, 2, 3):
+            await harness.advance(40)
+            await _beat(store, observer)
+            beats = {row.id: row.beat for row in await store.workers()}
+            assert beats == {observer: beat, worker: 0}
+        assert await store.bury(observer) == [worker]
+        assert len(lost) == 3

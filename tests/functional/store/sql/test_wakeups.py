@@ -22,7 +22,7 @@ async def test_r_1_a_hundred_watched_runs_are_one_query_each_poll(sql_tables: Sq
         assert set(await asyncio.gather(*waits)) == {frozenset()}
         looks = spy.looks()
         assert looks[0] == WATCHED  # all that came within one turn of the loop
-        assert set(looks) == {WATCHED}
+        assert looks.count(WATCHED) >= len(looks) - 1  # at the last poll some have ended
         assert len(looks) < WATCHED / 2
 
 
