@@ -25,7 +25,7 @@ __all__ = ["Executor", "Supervisor"]
 _log: Final = logging.getLogger("psych_runtime")
 
 _LONGEST_BEAT_SECONDS: Final = 0.5
-_LOOK_SECONDS: Final = 0.5  # for overdue Runs
+_LOOK_SECONDS: Final = 0.5  # for the dead, and for overdue Runs
 _HUNG_SECONDS: Final = 1.0  # of a heartbeat that stands still
 _ASKED_SECONDS: Final = 2.0  # that an executor has to stop a Run by itself
 _BATCH: Final = 8
@@ -50,6 +50,9 @@ class Executor(Protocol):
 
     def post(self, act: Callable[[], None]) -> None:
         """Run `act` on the executor's loop."""
+
+    def nudge(self) -> None:
+        """Look for Runs now: somebody's have become free. On the executor's loop."""
 
     def died(self, worker: str) -> None:
         """The store says that the worker is dead. On the executor's loop."""
@@ -85,7 +88,14 @@ class Supervisor:
     async def run(self) -> None:
         """Supervise until stopped."""
         self._loop = asyncio.get_running_loop()
-        parts = (self._beats(), self._deaths(), self._overdue(), self._strays(), self._stopped())
+        parts = (
+            self._beats(),
+            self._deaths(),
+            self._sweeps(),
+            self._overdue(),
+            self._strays(),
+            self._stopped(),
+        )
         tasks = [asyncio.get_running_loop().create_task(part) for part in parts]
         try:
             # a part that waits for a store that is away does not hold up the end
@@ -187,12 +197,21 @@ class Supervisor:
 
     async def _deaths(self) -> None:
         while not self._end.is_set():
-            await self._pause(self._executor.lease.seconds / 4)
+            await self._pause(min(_LOOK_SECONDS, self._executor.lease.seconds / 4))
             worker = self._executor.lease.worker
             if worker is None or self._end.is_set():
                 continue
             try:
-                await self._store.bury(worker)
+                dead = await self._store.bury(worker)
+            except StoreError:
+                continue
+            if dead:
+                self._executor.post(self._executor.nudge)
+
+    async def _sweeps(self) -> None:
+        while not self._end.is_set():
+            await self._pause(self._executor.lease.seconds)
+            try:
                 await self._store.sweep()
             except StoreError:
                 continue

@@ -13,15 +13,17 @@ from psych_runtime.ports.store import (
     Change,
     Exclude,
     Found,
+    Page,
     Renewed,
+    RunFilter,
     Sealed,
     Store,
     Unit,
 )
 from psych_runtime.store._memory_caps import MemoryCaps
-from psych_runtime.store._order import NOTHING_EXCLUDED
+from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
 from psych_runtime.store.memory import MemoryStore
-from psych_schema.store import RecordRow, RunRow
+from psych_schema.store import KeyRow, RecordRow, RunRow
 from tests.functional.store.harness import ManualSystem
 
 
@@ -538,6 +540,29 @@ def _bare(sealed: Sealed) -> Sealed:
     return sealed._replace(row=sealed.row.model_copy(update={"content": None, "salt": None}))
 
 
+class ReadsBackslashes(MemoryStore):
+    """Takes what follows a backslash for the character itself in the name of a key."""
+
+    async def key(self, tenant: str, run_id: str, key: str) -> KeyRow | None:
+        return await super().key(tenant, run_id, key.replace("\\", ""))
+
+
+class ComparesWithoutPadding(MemoryStore):
+    """Takes tenants for one that differ in spaces at the end, as some collations do."""
+
+    async def list_runs(
+        self,
+        tenant: str,
+        *,
+        filter: RunFilter = ANY_RUN,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        return await super().list_runs(
+            tenant.rstrip(" "), filter=filter, cursor=cursor, limit=limit
+        )
+
+
 BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (IgnoresFence, "a_fence_that_is_not_the_epoch_writes_nothing"),
     (ConfusesRefusals, "a_unit_is_judged_in_the_stated_order"),
@@ -599,5 +624,7 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (KeepsContact, "nobody_who_renews_dies_of_an_outage"),
     (OverlapsPages, "readers_behind_faults_see_each_record_once"),
     (TellsOnce, "a_lost_hint_costs_latency_only"),
+    (ReadsBackslashes, "names_are_never_code"),
+    (ComparesWithoutPadding, "names_that_look_alike_are_apart"),
 )
 """Each broken store, and the check that must notice it."""

@@ -17,6 +17,7 @@ from psych_runtime.store.contract import (
     handling,
     judging,
     living,
+    naming,
     outages,
     racing,
     reading,
@@ -31,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
     for module in (
         judging,
         reading,
+        naming,
         claiming,
         capping,
         removing,

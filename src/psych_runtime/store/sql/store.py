@@ -39,7 +39,7 @@ from psych_runtime.store.sql._batch import Batch, answers, batches
 from psych_runtime.store.sql._claims import find_ready
 from psych_runtime.store.sql._committer import Committer
 from psych_runtime.store.sql._database import Database, Param, SqlOptions
-from psych_runtime.store.sql._failures import Again, Broken
+from psych_runtime.store.sql._failures import Again, Broken, Unsent
 from psych_runtime.store.sql._rows import (
     Row,
     cap_of,
@@ -118,14 +118,19 @@ class SqlStore:
             self._begin()
         self._loop = loop
 
-    async def _surely[T](self, act: Callable[[], Awaitable[T]], *, checks: bool = True) -> T:
-        """Ask: again after a deadlock, once more over another connection, in the time given."""
+    async def _surely[T](
+        self, act: Callable[[], Awaitable[T]], *, checks: bool = True, repeats: bool = True
+    ) -> T:
+        """Ask: again after a deadlock, once more over another connection, in the time given.
+
+        What does not repeat is not sent again where it may have happened.
+        """
         self._enter_loop()
         async with self._in_time():
             if checks and not self._opened.checked:
                 await self._again(self._check)
                 self._opened.checked = True
-            return await self._again(act)
+            return await self._again(act, repeats=repeats)
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
@@ -138,7 +143,7 @@ class SqlStore:
             problem = f"{options.where}: no answer within {options.timeout_seconds:g} s"
             raise StoreUnavailable(problem=problem) from None
 
-    async def _again[T](self, act: Callable[[], Awaitable[T]]) -> T:
+    async def _again[T](self, act: Callable[[], Awaitable[T]], *, repeats: bool = True) -> T:
         broken = False
         for tries in range(_TRIES):
             try:
@@ -148,7 +153,7 @@ class SqlStore:
                 await asyncio.sleep(pause)
             except Broken as error:
                 self._database.forget_idle()
-                if broken:
+                if broken or not (repeats or isinstance(error, Unsent)):
                     raise StoreUnavailable(problem=str(error)) from None
                 broken = True
         raise StoreUnavailable(problem=f"{self._opened.options.where}: too many deadlocks")
@@ -184,7 +189,7 @@ class SqlStore:
         found: list[Answer] = []
         moved: Heads = {}
         for batch in batches(units):
-            refusals = await self._surely(partial(self._commit_batch, batch))
+            refusals = await self._surely(partial(self._commit_batch, batch), repeats=False)
             told = answers(batch.units, refusals)
             found += told
             for unit, answer in zip(batch.units, told, strict=True):
@@ -397,7 +402,9 @@ class SqlStore:
     ) -> bool:
         """Delete Runs with all their rows, all or none."""
         check_storable(tenant, *keys)
-        return await self._surely(lambda: self._database.delete_runs(tenant, headers, keys))
+        return await self._surely(
+            lambda: self._database.delete_runs(tenant, headers, keys), repeats=False
+        )
 
     async def migrate(self) -> None:
         """Bring the tables to this build's schema, however long that takes (ST-4)."""

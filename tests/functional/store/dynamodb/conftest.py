@@ -8,14 +8,13 @@ import pytest
 
 from psych_runtime.ports.store import Store
 from tests.functional.store.dynamodb.harness import DynamoHarness, NewHarness, Wrap
-
-_ENDPOINT = "http://127.0.0.1:24566"
+from tests.services import start_server
 
 
 @pytest.fixture(scope="session")
 def endpoint_url() -> str:
     """Where DynamoDB is."""
-    return os.environ.get("PSYCH_TEST_AWS_ENDPOINT", _ENDPOINT)
+    return start_server("aws").url
 
 
 @pytest.fixture(scope="session", autouse=True)

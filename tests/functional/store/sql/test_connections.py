@@ -141,3 +141,27 @@ def test_r_21_a_handle_goes_on_in_the_next_loop(server_tables: SqlTables) -> Non
 
     assert asyncio.run(used()) == 1
     assert asyncio.run(used_and_closed()) == 1
+
+
+@pytest.mark.servers("postgresql", "postgresql_new", "mysql", "mariadb")
+async def test_r_20_a_commit_whose_connection_dies_is_in_doubt(sql_tables: SqlTables) -> None:
+    """It is not sent again in here: its own records would be taken for somebody else's."""
+    async with (
+        behind(sql_tables) as proxy,
+        through(proxy, sql_tables, pool_size=1) as store,
+        sql_tables.open() as direct,
+    ):
+        run_id = await admission(store)
+        # the statement is prepared on the one connection that there is, and nothing waits for it
+        assert await store.commit([unit(change(run_id, 1))]) == [Committed()]
+        assert (await store.header(TENANT, run_id)).head == 2
+        proxy.loses_answers = True
+        committing = asyncio.create_task(store.commit([unit(change(run_id, 2))]))
+        async with asyncio.timeout(20):
+            while (await direct.header(TENANT, run_id)).head < 3:
+                await asyncio.sleep(0.01)
+        proxy.loses_answers = False
+        proxy.cut()
+        with pytest.raises(StoreUnavailable):
+            await committing
+        assert (await store.header(TENANT, run_id)).head == 3

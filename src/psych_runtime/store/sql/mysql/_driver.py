@@ -11,7 +11,7 @@ from psych_runtime.store.sql._rows import Row
 
 __all__ = ["Connection", "connect", "run"]
 
-_MODE: Final = "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,STRICT_ALL_TABLES"
+_MODE: Final = "ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES"
 _SESSION: Final = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', innodb_lock_wait_timeout = 2"
 )

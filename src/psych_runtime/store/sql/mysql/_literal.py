@@ -1,7 +1,8 @@
 """Values as text in a statement: a packet of many statements has no other way to carry them.
 
-The session's sql_mode has NO_BACKSLASH_ESCAPES, so that a quotation mark is all that is special
-in a text.
+In a text a quotation mark and a backslash are special. NO_BACKSLASH_ESCAPES would leave one of
+them, but MySQL's optimizer writes conditions that it moves with backslashes all the same, and
+reads them again: a name with a quotation mark would become part of the statement.
 """
 
 import re
@@ -22,7 +23,7 @@ def literal(value: Scalar) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
     if isinstance(value, datetime):
         return f"'{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
     if isinstance(value, bool):

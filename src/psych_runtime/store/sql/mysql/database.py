@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from psych_runtime.errors import StoreError, UnsupportedStore
 from psych_runtime.store.sql._batch import KEY_TAKEN, Batch
 from psych_runtime.store.sql._database import Param, SqlOptions, Waiting
-from psych_runtime.store.sql._failures import Again
+from psych_runtime.store.sql._failures import Again, unsent
 from psych_runtime.store.sql._pool import Pool
 from psych_runtime.store.sql._rows import Cell, Row, instant_of
 from psych_runtime.store.sql._statement import load, load_statements
@@ -47,6 +47,7 @@ class MysqlDatabase:
     async def _connect(self) -> Connection:
         options = self._options
         parts = urlsplit(options.url)
+        connection: Connection | None = None
         try:
             connection = await connect(
                 host=parts.hostname or "localhost",
@@ -57,16 +58,14 @@ class MysqlDatabase:
                 tls=_tls(parts.query),
                 seconds=options.timeout_seconds,
             )
-        except (StoreError, TimeoutError):
-            raise
-        except Exception as error:
-            raise translate(error, options.where) from None
-        try:
             _check_version(connection.get_server_info(), options.where)
             _check_packet((await run(connection, "SELECT @@max_allowed_packet"))[0][0][0], options)
-        except BaseException:
-            connection.close()
-            raise
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, StoreError | TimeoutError) or not isinstance(error, Exception):
+                raise
+            raise unsent(translate(error, options.where)) from None
         return connection
 
     async def _run(self, text: str) -> list[Sequence[Row]]:

@@ -66,7 +66,9 @@ def translate(error: Exception, where: str) -> Exception:
             return StoreUnavailable(problem=problem)
         case _ if isinstance(error, _BROKEN):
             return Broken(problem)
-        case asyncpg.InternalClientError() | asyncpg.InterfaceError():
+        case asyncpg.InternalClientError():
+            return Broken(problem)  # the driver's protocol is out of step: half of a farewell
+        case asyncpg.InterfaceError():
             return _client(error, problem)
         case OSError() | EOFError():
             return Broken(f"{where}: {type(error).__name__}: {error}")
@@ -76,5 +78,11 @@ def translate(error: Exception, where: str) -> Exception:
 
 def _client(error: Exception, problem: str) -> Exception:
     """Tell a connection that is gone from a wrong call of the driver."""
-    gone = ("connection is closed", "connection was closed", "another operation is in progress")
+    gone = (
+        "connection is closed",
+        "connection was closed",
+        "another operation",
+        "not connected",
+        '"failed" state',
+    )
     return Broken(problem) if any(text in str(error) for text in gone) else error

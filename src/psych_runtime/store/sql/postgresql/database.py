@@ -10,6 +10,7 @@ import asyncpg
 from psych_runtime.errors import StoreError, UnsupportedStore
 from psych_runtime.store.sql._batch import Batch
 from psych_runtime.store.sql._database import Param, SqlOptions, Waiting
+from psych_runtime.store.sql._failures import unsent
 from psych_runtime.store.sql._pool import Pool
 from psych_runtime.store.sql._rows import Row, header_values, instant_of
 from psych_runtime.store.sql._statement import load, load_statements, numbered
@@ -65,7 +66,7 @@ class PostgresqlDatabase:
         except TimeoutError:
             raise
         except Exception as error:
-            raise translate(error, options.where) from None
+            raise unsent(translate(error, options.where)) from None
         version = connection.get_server_version()
         if (version.major, version.minor) < _OLDEST:
             connection.terminate()
