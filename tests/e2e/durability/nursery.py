@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
+import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
+
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.store.open import open_store

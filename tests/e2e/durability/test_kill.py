@@ -33,6 +33,7 @@ from tests.functional.engine.harness import (
     run_to_end,
     runtime,
 )
+from tests.stores.dynamo import CREDENTIALS, dynamo_place
 from tests.stores.kinds import tables_of
 
 LEASE_SECONDS = 1.0
@@ -84,9 +85,15 @@ class Nursery:
         return file.read_text().splitlines() if file.exists() else []
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql", "mariadb"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "mariadb", "dynamodb"])
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Place:
     """Where the Runs are: each store that several processes can share, in turn."""
+    if request.param == "dynamodb":
+        for name, value in CREDENTIALS.items():
+            monkeypatch.setenv(name, value)
+        return Place(*dynamo_place())
     if request.param == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db", "")
     tables = tables_of(request.param)

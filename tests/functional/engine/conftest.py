@@ -11,7 +11,8 @@ from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite.store import SqliteStore
 from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import Crew, ServerClock, ShiftedSystem
-from tests.stores.kinds import tables_of
+from tests.stores.dynamo import dynamo_store
+from tests.stores.kinds import SQL_SERVERS, tables_of
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -24,7 +25,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def clock(kind: str) -> ShiftedSystem:
     """The store's clock: what it counts as over, a test need not wait for."""
-    return ShiftedSystem() if kind in ("memory", "sqlite") else ServerClock(tables_of(kind))
+    return ServerClock(tables_of(kind)) if kind in SQL_SERVERS else ShiftedSystem()
 
 
 @pytest.fixture
@@ -37,6 +38,9 @@ async def store(kind: str, tmp_path: Path, clock: ShiftedSystem) -> AsyncIterato
         await opened.migrate()
         async with opened:
             yield opened
+    elif kind == "dynamodb":
+        async with dynamo_store() as opened_there:
+            yield opened_there
     else:
         tables = tables_of(kind)
         await tables.empty()

@@ -32,7 +32,9 @@ _ODD: Final = {
 type Json = dict[str, "Json"] | list["Json"] | str | float | bool | None
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "postgresql_new", "pooled", "mysql", "mariadb"])
+@pytest.fixture(
+    params=["sqlite", "postgresql", "postgresql_new", "pooled", "mysql", "mariadb", "dynamodb"]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     """Each store but the one that all are compared with."""
     name: str = request.param

@@ -1,0 +1,50 @@
+"""The DynamoDB store for tests: tables of its own in the emulator, and credentials for it."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from typing import Final
+
+import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
+import pytest
+
+from psych_runtime.ports.store import Store
+from psych_runtime.store.open import open_store
+from tests.services import start_server
+
+__all__ = ["CREDENTIALS", "dynamo_place", "dynamo_store"]
+
+CREDENTIALS: Final = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+_NUMBERS: Final[Iterator[int]] = count(1)
+
+
+@contextmanager
+def _credentials() -> Iterator[None]:
+    patch = pytest.MonkeyPatch()
+    for name, value in CREDENTIALS.items():
+        patch.setenv(name, value)
+    yield
+    patch.undo()
+
+
+def dynamo_place() -> tuple[str, str]:
+    """Return a URL, and a prefix that nobody else uses."""
+    address = start_server("aws").url
+    return f"dynamodb://us-east-1?endpoint_url={address}", f"e{os.getpid()}_{next(_NUMBERS)}_"
+
+
+@asynccontextmanager
+async def dynamo_store() -> AsyncIterator[Store]:
+    """Yield a store whose tables are new; the emulator forgets them with the server."""
+    url, prefix = dynamo_place()
+    with _credentials():
+        async with open_store(url, prefix=prefix) as store:
+            await store.migrate()
+            yield store
