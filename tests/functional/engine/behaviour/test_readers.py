@@ -27,6 +27,14 @@ from tests.functional.engine.harness import (
     run_to_end,
     runtime,
 )
+from tests.stores.kinds import EVERY_STORE
+
+
+@pytest.fixture(params=EVERY_STORE)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Every store keeps and gives the same."""
+    name: str = request.param
+    return name
 
 
 async def _cut_everywhere(store: Store, run: str) -> list[Record]:

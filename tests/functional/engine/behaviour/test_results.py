@@ -19,6 +19,14 @@ from psych_schema.model import JsonPart, TextPart
 from psych_schema.record import ToolCompleted
 from tests.functional.engine.behaviour.talk import Told, answers, talk
 from tests.functional.engine.harness import ACME, Crew
+from tests.stores.kinds import EVERY_STORE
+
+
+@pytest.fixture(params=EVERY_STORE)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Every store keeps and gives the same."""
+    name: str = request.param
+    return name
 
 
 class Colour(Enum):
