@@ -75,7 +75,7 @@ services: $(PYTHON_READY) $(NODE_READY) ## start the real servers that the store
 services-stop: $(PYTHON_READY) ## stop them
 	$(PYTHON) -m tests.services stop
 
-chaos: $(PYTHON_READY) services ## kill and stop workers, restart databases; exact results
+chaos: $(PYTHON_READY) $(NODE_READY) ## kill and stop workers, restart databases; exact results
 	$(PYTHON) -m tests.chaos
 
 bench: $(PYTHON_READY) ## what the engine costs, each figure beside its yardstick

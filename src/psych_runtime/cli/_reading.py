@@ -7,17 +7,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 import typer
 
 from psych_runtime.cli.output import well_formed
 from psych_runtime.errors import UnsupportedStore
 from psych_runtime.ports.store import Store
+from psych_runtime.store._shown_url import shown_url
 from psych_runtime.store.open import open_store
 from psych_schema.common import Scope
 
-__all__ = ["RunId", "StoreUrl", "Tenant", "look", "scope_of", "shown", "sqlite_path"]
+__all__ = ["Prefix", "RunId", "StoreUrl", "Tenant", "look", "scope_of", "shown", "sqlite_path"]
 
 
 def _unicode(text: str) -> str:
@@ -33,8 +34,12 @@ StoreUrl = Annotated[
         "--store",
         envvar="PSYCH_STORE",
         metavar="URL",
-        help="Where the Runs are: sqlite:///runs.db or sqlite:////var/lib/runs.db.",
+        help="Where the Runs are: sqlite:///runs.db, postgresql://user:password@host/database, ...",
     ),
+]
+Prefix = Annotated[
+    str,
+    typer.Option("--prefix", envvar="PSYCH_PREFIX", help="Before every table's name."),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", callback=_unicode, help="Whose Runs.")]
 RunId = Annotated[
@@ -43,11 +48,11 @@ RunId = Annotated[
 ]
 
 
-def look[T](url: str, ask: Callable[[Store], Awaitable[T]]) -> T:
+def look[T](url: str, ask: Callable[[Store], Awaitable[T]], *, prefix: str = "") -> T:
     """Open the store, which must exist, ask it, close it; return what was asked for."""
 
     async def run() -> T:
-        async with open_store(_existing(url)) as store:
+        async with open_store(_existing(url), prefix=prefix) as store:
             return await ask(store)
 
     return asyncio.run(run())
@@ -69,10 +74,7 @@ def sqlite_path(url: str) -> Path | None:
 
 def shown(url: str) -> str:
     """Return `url` without its password (SEC-2)."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
+    return shown_url(url)
 
 
 def _existing(url: str) -> str:

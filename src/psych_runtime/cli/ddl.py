@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from psych_runtime.cli._reading import Prefix
 from psych_runtime.store.migrations.script import script
 from psych_runtime.store.open import check_prefix
 
@@ -18,7 +19,7 @@ def ddl(
     dynamodb: Annotated[
         bool, typer.Option("--dynamodb", help="CreateTable requests as JSON, instead of SQL.")
     ] = False,
-    prefix: Annotated[str, typer.Option("--prefix", help="Before every table's name.")] = "",
+    prefix: Prefix = "",
 ) -> None:
     """Print the tables that a store needs, for an empty database.
 

@@ -9,7 +9,7 @@ import typer
 from psych_runtime._reads import status
 from psych_runtime._system import System
 from psych_runtime.cli._listing import ENDED, Broken, each_header
-from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of, shown, sqlite_path
+from psych_runtime.cli._reading import Prefix, StoreUrl, Tenant, look, scope_of, shown, sqlite_path
 from psych_runtime.cli._text import ago, clean, columns
 from psych_runtime.cli._verifying import (
     count,
@@ -51,6 +51,7 @@ class _Found(NamedTuple):
 def doctor(
     store: StoreUrl,
     tenant: Tenant = "local",
+    prefix: Prefix = "",
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Compare every Run's header with its whole log.")
     ] = False,
@@ -72,7 +73,11 @@ def doctor(
     now = System().now()
     found: _Found | None = None
     try:
-        found = look(store, lambda opened: _examine(opened, scope, rebuild, bar=not as_json))
+        found = look(
+            store,
+            lambda opened: _examine(opened, scope, rebuild, bar=not as_json),
+            prefix=prefix,
+        )
         facts = _sqlite_facts(store)
         problems = [*_of_file(facts), *_of_runs(found, now, each=as_json)]
     except PsychError as error:

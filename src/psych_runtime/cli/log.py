@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from psych_runtime.cli._describe import describe
-from psych_runtime.cli._reading import RunId, StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import Prefix, RunId, StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._text import brief, clean
 from psych_runtime.cli.output import AsJson, fail
 from psych_runtime.core.codec import Entry, decode, record_text
@@ -27,6 +27,7 @@ def log(
     run_id: RunId,
     store: StoreUrl,
     tenant: Tenant = "local",
+    prefix: Prefix = "",
     after: Annotated[int, typer.Option("--after", min=0, help="Only records behind it.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +54,7 @@ def log(
                 print(_json_line(row, found) if since is None else _line(row, found, since))
             seq = rows[-1].seq
 
-    look(store, read)
+    look(store, read, prefix=prefix)
     if broken:
         fail(str(broken[0]))
 

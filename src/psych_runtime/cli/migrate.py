@@ -1,11 +1,8 @@
 """`psych migrate`: bring a store's tables to this build (ST-4)."""
 
 import asyncio
-from typing import Annotated
 
-import typer
-
-from psych_runtime.cli._reading import StoreUrl, shown
+from psych_runtime.cli._reading import Prefix, StoreUrl, shown
 from psych_runtime.store.open import open_store
 
 __all__ = ["migrate"]
@@ -13,7 +10,7 @@ __all__ = ["migrate"]
 
 def migrate(
     store: StoreUrl,
-    prefix: Annotated[str, typer.Option("--prefix", help="Before every table's name.")] = "",
+    prefix: Prefix = "",
 ) -> None:
     """Make the tables that are missing, or bring older ones to this build.
 

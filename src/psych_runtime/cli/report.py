@@ -1,7 +1,7 @@
 """`psych report`: what happened in a Run and what it cost."""
 
 from psych_runtime import _reads
-from psych_runtime.cli._reading import RunId, StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import Prefix, RunId, StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._report_text import report_text
 from psych_runtime.cli.output import AsJson, console, print_view
 
@@ -9,14 +9,18 @@ __all__ = ["report"]
 
 
 def report(
-    run_id: RunId, store: StoreUrl, tenant: Tenant = "local", as_json: AsJson = False
+    run_id: RunId,
+    store: StoreUrl,
+    tenant: Tenant = "local",
+    prefix: Prefix = "",
+    as_json: AsJson = False,
 ) -> None:
     """Say what happened in a Run, what it used and cost, and what nobody knows of it.
 
     With --json the document of the published schema `report.json`.
     """
     scope = scope_of(tenant)
-    found = look(store, lambda opened: _reads.report(opened, run_id, scope=scope))
+    found = look(store, lambda opened: _reads.report(opened, run_id, scope=scope), prefix=prefix)
     if as_json:
         print_view(found)
         return

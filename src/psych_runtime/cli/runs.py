@@ -7,7 +7,7 @@ import typer
 
 from psych_runtime._reads import list_runs
 from psych_runtime._system import System
-from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import Prefix, StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._text import ago, columns
 from psych_runtime.cli.output import AsJson, console, print_view
 from psych_runtime.ports.store import Page
@@ -24,6 +24,7 @@ _HEAD = ("RUN", "STATE", "RECORDS", "CRASHES", "CREATED", "LAST RECORD", "VERSIO
 def runs(
     store: StoreUrl,
     tenant: Tenant = "local",
+    prefix: Prefix = "",
     state: Annotated[RunPhase | None, typer.Option("--state", help="Only Runs in it.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", help="Where to go on.")] = None,
@@ -35,7 +36,11 @@ def runs(
     the document of the published schema `runs.json`, which has the cursor.
     """
     scope = scope_of(tenant)
-    page = look(store, lambda s: list_runs(s, scope=scope, state=state, limit=limit, cursor=cursor))
+    page = look(
+        store,
+        lambda s: list_runs(s, scope=scope, state=state, limit=limit, cursor=cursor),
+        prefix=prefix,
+    )
     if as_json:
         lines = tuple(_line(header) for header in page.headers)
         print_view(RunsView(runs=lines, cursor=page.cursor))

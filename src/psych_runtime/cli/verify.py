@@ -8,7 +8,7 @@ import typer
 from psych_runtime._arguments import check_head
 from psych_runtime._verify import verify_pages
 from psych_runtime.cli._progress import progress
-from psych_runtime.cli._reading import StoreUrl, Tenant, look, scope_of
+from psych_runtime.cli._reading import Prefix, StoreUrl, Tenant, look, scope_of
 from psych_runtime.cli._text import clean
 from psych_runtime.cli._verifying import (
     checking,
@@ -59,6 +59,7 @@ def verify(
         typer.Option("--head", metavar="HASH", callback=_hash, help="A head hash that you kept."),
     ] = None,
     tenant: Tenant = "local",
+    prefix: Prefix = "",
     as_json: AsJson = False,
 ) -> None:
     """Read whole logs: is each what was written, and does its header say what the log says?
@@ -81,10 +82,14 @@ def verify(
     if run_id is None:
         if head is not None:
             raise typer.BadParameter("is the hash of one Run: name the Run", param_hint="--head")
-        sound = _all(store, scope, as_json)
+        sound = _all(store, prefix, scope, as_json)
     else:
         with checking():
-            view = look(store, lambda opened: _one(opened, run_id, scope, head, bar=not as_json))
+            view = look(
+                store,
+                lambda opened: _one(opened, run_id, scope, head, bar=not as_json),
+                prefix=prefix,
+            )
         sound = view.consistent and view.proven is not False
         if as_json:
             print_view(view, indent=None)
@@ -105,11 +110,15 @@ async def _one(
         return await verify_pages(store, run_id, scope=scope, expected_head=head, done=done)
 
 
-def _all(url: str, scope: Scope, as_json: bool) -> bool:
+def _all(url: str, prefix: str, scope: Scope, as_json: bool) -> bool:
     """Verify every Run and print; tell whether all are consistent."""
     tell = _print_line if as_json else None
     with checking():
-        views = look(url, lambda store: verify_each(store, scope, bar=not as_json, tell=tell))
+        views = look(
+            url,
+            lambda store: verify_each(store, scope, bar=not as_json, tell=tell),
+            prefix=prefix,
+        )
     if not as_json:
         _print_all(views, scope)
     return all(view.consistent for view in views)

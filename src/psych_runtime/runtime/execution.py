@@ -22,7 +22,13 @@ from psych_runtime.runtime.commit import ask_surely, commit_surely
 from psych_runtime.runtime.history import messages_before
 from psych_runtime.runtime.settle import settle, unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
-from psych_runtime.runtime.takeover import first_record, fold_rows, mark_corrupt
+from psych_runtime.runtime.takeover import (
+    End,
+    first_record,
+    fold_rows,
+    mark_corrupt,
+    take_and_settle,
+)
 from psych_schema.common import Scope
 from psych_schema.record import AttemptEnded, Failure, ModelFailed
 from psych_schema.spec import AgentSpec
@@ -62,7 +68,10 @@ async def execute(attempt: Attempt, spec: AgentSpec) -> None:
         await mark_corrupt(
             host.store, attempt.tenant, attempt.run_id, epoch=attempt.epoch, system=host.system
         )
-    except (NewerRecord, RunNotFound, ContentErased, StoreError) as error:
+    except ContentErased as error:  # of a predecessor: no later attempt would find it either
+        _log.warning("run %s: %s", attempt.run_id, error)
+        await _fail(attempt, error)
+    except (NewerRecord, RunNotFound, StoreError) as error:
         _log.warning("run %s: %s", attempt.run_id, error)
         await _release(attempt, error)
 
@@ -137,6 +146,20 @@ def _code_of(error: Exception) -> str:
     """Return a stable code: the library's own, else that foreign code failed."""
     code = getattr(error, "code", None)
     return code if isinstance(code, str) and code.replace("_", "").isalnum() else "internal_error"
+
+
+async def _fail(attempt: Attempt, error: PsychError) -> None:
+    """Settle a Run that can never begin."""
+    worker = attempt.host.lease.worker
+    if worker is not None:
+        await take_and_settle(
+            attempt.host.store,
+            attempt.header.model_copy(update={"epoch": attempt.epoch}),
+            End("failed", error.code),
+            worker=worker,
+            crashes=attempt.header.crashes,
+            system=attempt.host.system,
+        )
 
 
 async def _release(attempt: Attempt, error: PsychError) -> None:

@@ -11,17 +11,31 @@ from psych_runtime.store.sql._database import SqlOptions
 __all__ = ["number", "server_options"]
 
 _OPTIONS: Final = ("pool_size", "pooler", "timeout_seconds")
+_FORM: Final = "use scheme://user:password@host:port/database, special characters as %XX"
 
 
 def server_options(
-    url: str, prefix: str, *, scheme: str, port: int, known: Sequence[str] | None = None
+    url: str,
+    prefix: str,
+    *,
+    scheme: str,
+    port: int,
+    known: Sequence[str] | None = None,
+    named: bool = False,
 ) -> SqlOptions:
     """Return how a server is reached. UnsupportedStore: an option that cannot be used.
 
-    `known` are the driver's options, None for any; `where` in the answer names host, port and
-    database, never user or password.
+    `known` are the driver's options, None for any; `named` whether it must name a database.
+    `where` in the answer names host, port and database, never user or password.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UnsupportedStore(problem="the URL has no host", remedy=_FORM) from None
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or parts.fragment:
+        raise UnsupportedStore(problem="the URL has / ? # or @ in user or password", remedy=_FORM)
+    if named and not parts.path.strip("/"):
+        raise UnsupportedStore(problem="the URL names no database", remedy=_FORM)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     ours: dict[str, str] = {name: given.pop(name) for name in _OPTIONS if name in given}
     for name in given:
@@ -33,8 +47,8 @@ def server_options(
     try:
         where = f"{parts.hostname or 'localhost'}:{parts.port or port}{parts.path}"
     except ValueError:
-        remedy = "use scheme://user:password@host:port/database, special characters as %XX"
-        raise UnsupportedStore(problem="the port of the URL is no number", remedy=remedy) from None
+        problem = "the port of the URL is no number up to 65535"
+        raise UnsupportedStore(problem=problem, remedy=_FORM) from None
     pooler = ours.get("pooler", "none")
     if pooler not in ("none", "transaction"):
         raise UnsupportedStore(problem=f"pooler={pooler}", remedy="use none or transaction")

@@ -8,13 +8,13 @@ from psych_runtime.core.near import nearest
 from psych_runtime.errors import MissingExtra, UnsupportedStore
 from psych_runtime.ports.store import Store
 from psych_runtime.store._server_url import server_options
+from psych_runtime.store._shown_url import shown_url
 from psych_runtime.store.memory import MemoryStore
 
 __all__ = ["check_prefix", "open_store"]
 
 _SCHEMES: Final = ("dynamodb", "mariadb", "memory", "mysql", "postgres", "postgresql", "sqlite")
 _PREFIX: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}|")
-_PASSWORD: Final = re.compile(r":[^:@]*@")
 _FORMS: Final = (
     "use memory://, sqlite:///runs.db, sqlite:////var/lib/runs.db, "
     "postgresql://user:password@host/database, mysql://..., mariadb://... or dynamodb://eu-west-1"
@@ -99,7 +99,7 @@ def _open_mysql(url: str, prefix: str) -> Store:
         raise MissingExtra(feature="a MySQL or MariaDB store", extra="mysql") from None
     from psych_runtime.store.sql.store import Opened, SqlStore
 
-    options = server_options(url, prefix, scheme="mysql", port=3306, known=("tls",))
+    options = server_options(url, prefix, scheme="mysql", port=3306, known=("tls",), named=True)
     return SqlStore(Opened(options, MysqlDatabase, System()))
 
 
@@ -113,8 +113,7 @@ def _open_dynamodb(url: str, prefix: str) -> Store:
 def _refusal(url: str, scheme: str) -> UnsupportedStore:
     if not scheme:
         remedy = f"{_FORMS}; a file is sqlite:///{url}" if url.endswith(".db") else _FORMS
-        shown = _PASSWORD.sub(":***@", url)
-        return UnsupportedStore(problem=f"{shown!r} is no store URL", remedy=remedy)
+        return UnsupportedStore(problem=f"{shown_url(url)!r} is no store URL", remedy=remedy)
     near = nearest(scheme, _SCHEMES)
     hint = f"did you mean {near}://? " if near else ""
     return UnsupportedStore(problem=f"unknown store {scheme}://", remedy=hint + _FORMS)

@@ -55,7 +55,7 @@ def _selling(*, safe_to_retry: bool, keyed: bool) -> Callable[[Simulation], Awai
 def test_run_1_a_double_effect_of_a_tool_is_found() -> None:
     """It says that it may be repeated, and repeats its effect."""
     careless = _selling(safe_to_retry=True, keyed=False)
-    with pytest.raises(SimulationFailed, match="charged 2 times") as caught:
+    with pytest.raises(SimulationFailed, match=r"charged [2-9] times") as caught:
         simulate(careless, seeds=range(100))
     with pytest.raises(SimulationFailed) as again:
         simulate(careless, seeds=[caught.value.seed])

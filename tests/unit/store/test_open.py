@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from psych_runtime.errors import UnsupportedStore
+from psych_runtime.store._shown_url import shown_url
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.open import open_store
 from psych_runtime.store.sqlite.store import SqliteStore
@@ -56,9 +57,16 @@ async def test_st_3_options_of_a_sqlite_url_are_read() -> None:
         ("postgresql+asyncpg://host/db?pooler=session", "use none or transaction"),
         ("postgresql://host/db?timeout_seconds=0", "use a number, 0.1 or more"),
         ("postgresql://host:http/db", "the port of the URL is no number"),
+        ("postgresql://host:99999/db", "no number up to 65535"),
+        ("postgresql://me:12/s3cret@host/db", "special characters as %XX"),
+        ("mysql://me:1?s3cret@host/db", "special characters as %XX"),
+        ("mysql://me:1#s3cret@host/db", "special characters as %XX"),
+        ("postgresql://me:a[s3cret]@host/db", "special characters as %XX"),
+        ("mysql://host", "the URL names no database"),
+        ("mariadb://host/", "the URL names no database"),
         ("mysql://host/db?ssl=true", "unknown option 'ssl'"),
         ("mariadb://host/db?pool_size=many", "use a number, 1 or more"),
-        ("postgresql:/me:s3cret@host/db", "'postgresql:/me:***@host/db' is no store URL"),
+        ("postgresql:/me:s3cret@host/db", "'postgresql:***@host/db' is no store URL"),
         ("sqllite:///runs.db", "did you mean sqlite://?"),
         ("postgre://host", "did you mean postgres://?"),
         ("redis://host", "unknown store redis://; use memory://, sqlite:///runs.db"),
@@ -80,6 +88,7 @@ def test_st_3_a_url_that_cannot_be_opened_says_what_can(url: str, words: str) ->
     with pytest.raises(UnsupportedStore) as caught:
         open_store(url)
     assert words in str(caught.value)
+    assert "s3cret" not in str(caught.value)
     assert caught.value.code == "unsupported_store"
 
 
@@ -88,3 +97,29 @@ def test_st_3_a_prefix_is_a_plain_word(prefix: str) -> None:
     """It goes into statements."""
     with pytest.raises(UnsupportedStore):
         open_store("memory://", prefix=prefix)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:s3cret@host/db",
+        "postgresql://me:s3cret:s3cret@host/db",
+        "postgresql://me:1/s3cret@host/db",
+        "postgresql://me:1#s3cret@host/db",
+        "postgresql://me@host/db?password=s3cret&sslmode=require",
+        "postgres:s3cret@host/db",
+        "postgresql//me:s3cret@host/db",
+        "dynamodb://eu-west-1?endpoint_url=http://me:s3cret@host",
+    ],
+)
+def test_sec_2_a_url_is_shown_without_its_password(url: str) -> None:
+    """However it is misspelt; the host stays."""
+    shown = shown_url(url)
+    assert "s3cret" not in shown
+    assert "host" in shown
+
+
+@pytest.mark.parametrize("url", ["sqlite:////var/lib/runs.db", "postgresql://me@host:5432/db"])
+def test_sec_2_a_url_without_a_password_is_shown_as_it_is(url: str) -> None:
+    """Nothing is hidden that people need to see."""
+    assert shown_url(url) == url

@@ -80,12 +80,17 @@ class Ask:
         self.system = shared.system
         self._client = client
         self._loop = asyncio.get_running_loop()
+        self._half = self._loop.time() + patience_seconds / 2
         self._deadline = self._loop.time() + patience_seconds
 
     @property
     def moment(self) -> float:
         """The loop's clock."""
         return self._loop.time()
+
+    def is_half_over(self) -> bool:
+        """Tell whether half of the time is up: what can be left for another call should be."""
+        return self._loop.time() >= self._half
 
     @property
     def shards(self) -> int:

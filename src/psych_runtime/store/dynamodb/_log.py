@@ -109,13 +109,16 @@ async def _entries(
 
 
 async def blank(ask: Ask, tenant: str, run_id: str, limit: int) -> bool:
-    """Take content and salt off up to `limit` records; True when none has any left."""
+    """Take content and salt off up to `limit` records; True when none has any left.
+
+    Each commit is a transaction: what does not fit into half of the time is left for the next call.
+    """
     await read_header(ask, tenant, run_id)
     left = limit
     async for pieces in _entries(ask, run_id, 0):
         if not has(pieces[0], "salts"):
             continue
-        if left == 0:
+        if left == 0 or (left < limit and ask.is_half_over()):
             return False
         taken = await _blank_entry(ask, run_id, text_of(pieces[0], "sk"), left)
         if taken is None:

@@ -415,6 +415,8 @@ class SqlStore:
         """End this handle and its connections."""
         if not self._closed:
             self._closed = True
+            if self._loop is not None and self._loop.is_closed():
+                return  # its connections ended with it
             self._watcher.close()
             await self._committer.stop()
             await self._teller.stop()

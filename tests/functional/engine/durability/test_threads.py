@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from psych_runtime._erase import erase
 from psych_runtime._system import System
 from psych_runtime.api import dispatch, interrupt, publish
 from psych_runtime.errors import NotThreadTail, StoreUnavailable
@@ -357,3 +358,25 @@ async def test_r_18_predecessor_that_is_away_for_a_moment_costs_no_attempt(
     assert kinds.count("attempt.started") == 1
     assert "read" not in flaky.faults.before
     assert only(await of_type(store, following, RunSettled)).state == "completed"
+
+
+async def test_r_11_a_run_behind_an_erased_one_fails_at_once(store: Store, crew: Crew) -> None:
+    """What was said before is gone for good: it is not tried again and again."""
+    model = FakeModel()
+    for text in ("One.", "Two.", "never"):
+        model.turn(text=text)
+    await crew.start(runtime(store, model))
+    version = await publish(store, agent(), scope=ACME)
+    first = await admit(store, version)
+    await run_to_end(store, first)
+    second = await admit(store, version, continues=first)
+    await run_to_end(store, second)
+    await erase(store, first, scope=ACME, by="ann")
+    third = await admit(store, version, continues=second)
+    header = await run_to_end(store, third)
+
+    settled = only(await of_type(store, third, RunSettled))
+    assert settled.state == "failed"
+    assert settled.reason is not None
+    assert settled.reason.code == "content_erased"
+    assert header.crashes == 0

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -223,3 +223,29 @@ async def test_st_3_a_database_without_room_writes_nothing_by_half(sql_tables: S
         await sql_tables.drop()  # the trigger goes with its table
         await store.migrate()
         await write(store, units[1])
+
+
+@DIRECT
+async def test_st_3_a_password_may_be_any_text(sql_tables: SqlTables) -> None:
+    """Written with %XX in the URL."""
+    user = f"psych_odd_{sql_tables.prefix.strip('_')}"
+    password = "p@ss:w/rd#1 ü€\U0001f600"
+    if is_postgresql(sql_tables):
+        await sql_tables.execute([f"CREATE ROLE {user} LOGIN PASSWORD '{password}'"])
+        dropped = f"DROP ROLE {user}"
+    else:
+        name = urlsplit(sql_tables.url).path.removeprefix("/")
+        await sql_tables.execute(
+            [
+                f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'",
+                f"GRANT SELECT ON \"{name}\".* TO '{user}'@'%'",
+            ]
+        )
+        dropped = f"DROP USER '{user}'@'%'"
+    try:
+        url = as_user(sql_tables, user, quote(password, safe=""))
+        async with open_store(url, prefix=f"{sql_tables.prefix}other_") as store:
+            with pytest.raises(SchemaMissing):
+                await store.workers()
+    finally:
+        await sql_tables.execute([dropped])

@@ -78,7 +78,7 @@ async def connect(
         host=host,
         port=port,
         user=user,
-        password=password,
+        password=password.encode().decode("latin-1"),  # which the driver encodes again as latin-1
         db=database,
         ssl=tls,
         connect_timeout=seconds,

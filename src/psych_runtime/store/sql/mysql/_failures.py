@@ -102,7 +102,8 @@ def translate(error: Exception, where: str) -> Exception:
         case "denied":
             return StoreDenied(
                 problem=problem,
-                remedy="grant the user SELECT, INSERT, UPDATE and DELETE on the tables",
+                remedy="grant the user SELECT, INSERT, UPDATE and DELETE on the tables; "
+                "to migrate, CREATE too",
             )
         case "database":
             return UnsupportedStore(problem=problem, remedy="create the database, or name another")

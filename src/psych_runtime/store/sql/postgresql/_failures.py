@@ -50,10 +50,18 @@ def translate(error: Exception, where: str) -> Exception:
         case asyncpg.InsufficientPrivilegeError():
             return StoreDenied(
                 problem=problem,
-                remedy="grant the role SELECT, INSERT, UPDATE and DELETE on the tables",
+                remedy="grant the role SELECT, INSERT, UPDATE and DELETE on the tables; "
+                "to migrate, CREATE too",
             )
         case asyncpg.InvalidCatalogNameError():
             return UnsupportedStore(problem=problem, remedy="create the database, or name another")
+        case (
+            asyncpg.ClientConfigurationError()
+            | asyncpg.UndefinedObjectError()
+            | asyncpg.InvalidSchemaNameError()
+            | asyncpg.InvalidParameterValueError()
+        ):
+            return UnsupportedStore(problem=problem, remedy="check the options of the URL")
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return SchemaMissing(problem=problem)
         case asyncpg.DiskFullError():

@@ -25,7 +25,7 @@ _WRITE: Final = 'INSERT INTO "{name}" (number, name, sha256, applied_at) VALUES 
 async def check(connection: asyncpg.Connection, options: SqlOptions) -> None:
     """Refuse tables that are not this build's. SchemaMissing, UnsupportedStore."""
     applied: list[Applied] | None
-    async with connection.transaction():
+    async with connection.transaction(isolation="read_committed"):
         applied = await _applied(connection, options)
     check_current(shipped("postgresql"), applied, options.where)
 
@@ -40,7 +40,7 @@ async def _applied(connection: asyncpg.Connection, options: SqlOptions) -> list[
 async def migrate(connection: asyncpg.Connection, options: SqlOptions) -> None:
     """Apply what is missing; whoever comes second waits. UnsupportedStore."""
     name = options.prefix + LEDGER
-    async with connection.transaction():
+    async with connection.transaction(isolation="read_committed"):
         await connection.execute(
             "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
         )

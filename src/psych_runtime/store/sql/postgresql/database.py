@@ -51,6 +51,7 @@ class PostgresqlDatabase:
         milliseconds = str(int(options.timeout_seconds * 1000))
         settings = {
             "application_name": "psych-runtime",
+            "default_transaction_isolation": "read committed",
             "jit": "off",  # plans with a recursion look dearer than they are
             "statement_timeout": milliseconds,  # also when the client was stopped meanwhile
             "idle_in_transaction_session_timeout": milliseconds,
@@ -186,7 +187,8 @@ async def _transaction(connection: asyncpg.Connection, seconds: float) -> AsyncI
     """Keep the pooler at one server connection; the server ends it when the client is gone."""
     milliseconds = int(seconds * 1000)
     await connection.execute(
-        f"BEGIN; SET LOCAL jit = off; SET LOCAL statement_timeout = {milliseconds}; "
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off; "
+        f"SET LOCAL statement_timeout = {milliseconds}; "
         f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"
     )
     yield
