@@ -91,7 +91,8 @@ def launch(program: Program, log: Path) -> int:
         started = _popen(program, shell, file.fileno(), log.parent, False, subprocess.PIPE)
         said, _ = started.communicate()
     pid = int(said)
-    until(lambda: _command_of(pid) != list(shell), _END_SECONDS)  # a fork of the shell at first
+    # a fork of the shell at first, and for a moment of the change a process without arguments
+    until(lambda: _command_of(pid) in (None, list(program.command)), _END_SECONDS)
     return pid
 
 

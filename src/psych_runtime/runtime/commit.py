@@ -10,7 +10,7 @@ from typing import Final
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import outline_commit
-from psych_runtime.errors import RunNotFound, StoreUnavailable
+from psych_runtime.errors import RunNotFound, StoreFull, StoreUnavailable
 from psych_runtime.ports import answers
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Admit, Store, Unit
@@ -49,7 +49,8 @@ async def commit_surely(
     """Commit independent units and return each one's fate, however often it takes.
 
     Raises Lost once `give_up` says so, StoreUnavailable once `patience_seconds` have passed
-    (None: as long as the process lives); then the fate is unknown.
+    (None: as long as the process lives); then the fate is unknown. Whoever has a patience hears
+    of StoreFull at once: waiting makes no room.
     """
     started = system.monotonic()
     delay = FIRST_DELAY_SECONDS
@@ -59,10 +60,12 @@ async def commit_surely(
             raise Lost("gave up")
         try:
             found = await store.commit(units)
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             in_doubt = True
-            if patience_seconds is not None and system.monotonic() - started >= patience_seconds:
-                raise
+            if patience_seconds is not None:
+                is_over = system.monotonic() - started >= patience_seconds
+                if is_over or isinstance(error, StoreFull):  # which waiting does not change
+                    raise
             await asyncio.sleep(delay)
             delay = longer(delay)
             continue
