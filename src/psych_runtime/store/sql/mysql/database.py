@@ -1,5 +1,6 @@
 """One handle's connections to MySQL or MariaDB, through aiomysql (ST-2, ST-3)."""
 
+import asyncio
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,8 +183,9 @@ class MysqlDatabase:
         """End every connection in order."""
         for connection in self._pool.take_all():
             try:
-                await connection.ensure_closed()
-            except OSError:
+                async with asyncio.timeout(self._options.timeout_seconds):
+                    await connection.ensure_closed()
+            except (OSError, TimeoutError):
                 connection.close()
 
 

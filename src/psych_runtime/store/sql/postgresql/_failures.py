@@ -13,7 +13,10 @@ from psych_runtime.errors import (
 )
 from psych_runtime.store.sql._failures import Again, Broken
 
-__all__ = ["translate"]
+__all__ = ["DRIVER_ERRORS", "translate"]
+
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""Whatever the driver raises by itself."""
 
 _BROKEN = (
     asyncpg.PostgresConnectionError,

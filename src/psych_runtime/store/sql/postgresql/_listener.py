@@ -9,6 +9,7 @@ import asyncpg
 
 from psych_runtime.errors import StoreError
 from psych_runtime.store.sql._failures import Broken
+from psych_runtime.store.sql.postgresql._failures import DRIVER_ERRORS
 
 __all__ = ["Listener"]
 
@@ -38,7 +39,7 @@ class Listener:
 
     async def _listen(self, heard: Callable[[Sequence[str]], None]) -> None:
         while True:
-            with suppress(StoreError, Broken, TimeoutError, asyncpg.PostgresError, OSError):
+            with suppress(StoreError, Broken, TimeoutError, OSError, *DRIVER_ERRORS):
                 await self._until_lost(heard)
             await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -16,7 +16,7 @@ from psych_runtime.store.sql._rows import Row, header_values, instant_of
 from psych_runtime.store.sql._statement import load, load_statements, numbered
 from psych_runtime.store.sql.postgresql import _ledger
 from psych_runtime.store.sql.postgresql._commit import commit_text
-from psych_runtime.store.sql.postgresql._failures import translate
+from psych_runtime.store.sql.postgresql._failures import DRIVER_ERRORS, translate
 from psych_runtime.store.sql.postgresql._listener import Listener
 from psych_schema.base import format_instant
 from psych_schema.store import RunRow
@@ -174,7 +174,7 @@ class PostgresqlDatabase:
         for connection in self._pool.take_all():
             try:
                 await connection.close(timeout=self._options.timeout_seconds)
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            except (*DRIVER_ERRORS, OSError, TimeoutError):
                 connection.terminate()
 
 
