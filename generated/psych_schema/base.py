@@ -41,8 +41,8 @@ def parse_instant(text: str) -> datetime:
 
 def format_instant(value: datetime) -> str:
     """Return the one text of `value`, which must be aware."""
-    utc = value.astimezone(UTC).replace(tzinfo=None)
-    return f"{utc.isoformat(timespec='microseconds')}Z"
+    utc = value if value.tzinfo is UTC else value.astimezone(UTC)
+    return f"{utc.isoformat(timespec='microseconds')[:26]}Z"
 
 
 def _parse(value: object) -> object:

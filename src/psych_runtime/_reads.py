@@ -65,8 +65,11 @@ class _Log(NamedTuple):
 
 async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
     check_page(run_id, scope)
-    header = await store.header(scope.tenant, run_id)
-    rows = await store.read(scope.tenant, run_id, limit=header.head)
+    return await _log_of(store, await store.header(scope.tenant, run_id))
+
+
+async def _log_of(store: Store, header: RunRow) -> _Log:
+    rows = await store.read(header.tenant, header.run_id, limit=header.head)
     return _Log(header, list(_readable(without_erased(rows))))
 
 
@@ -86,7 +89,12 @@ async def status(store: Store, run_id: str, *, scope: Scope) -> StatusView:
 
     Raises RunNotFound for a Run of another tenant, too.
     """
-    header, entries = await _log(store, run_id, scope)
+    check_page(run_id, scope)
+    return await _status_of(store, await store.header(scope.tenant, run_id))
+
+
+async def _status_of(store: Store, header: RunRow) -> StatusView:
+    _, entries = await _log_of(store, header)
     if header.state not in ("ready", "running"):
         return status_view(header, entries)
     workers = await store.workers()
@@ -227,7 +235,7 @@ async def wait(
     while True:
         header = await patiently(partial(store.header, scope.tenant, run_id), until=end)
         if _reached(header, until):
-            return await patiently(partial(status, store, run_id, scope=scope), until=end)
+            return await patiently(partial(_status_of, store, header), until=end)
         if header.state == "corrupt":
             await raise_corrupt(store, header)
         left = WAIT_SECONDS if end is None else min(WAIT_SECONDS, end - clock())
@@ -235,7 +243,8 @@ async def wait(
             name = f"at seq {until}" if isinstance(until, int) else until
             seconds = timeout_seconds or 0.0
             raise WaitTimeout(run_id=run_id, until=name, timeout_seconds=seconds)
-        hint = partial(store.wait, scope.tenant, {run_id: header.head}, left)
+        over = until == "settled"
+        hint = partial(store.wait, scope.tenant, {run_id: header.head}, left, over=over)
         await patiently(hint, until=end)
 
 

@@ -42,13 +42,19 @@ def in_memory(logs: dict[str, list[str]]) -> Keep:
 
 
 class ByHand:
-    """Executes Runs one after another or side by side; steps are kept as the runtime's are."""
+    """Executes Runs one after another or side by side.
 
-    def __init__(self, model: Model, keep: Keep) -> None:
+    Steps are kept as the runtime's are: what belongs together at once, six times for each Run.
+    `apart`: eleven times, every record for itself, as a program does that takes no trouble; what
+    is offered is not kept.
+    """
+
+    def __init__(self, model: Model, keep: Keep, *, apart: bool = False) -> None:
         if _TOOL is None:
             raise LookupError("look_up")
         self._model = model
-        self._keep = keep
+        self._keep_at_once = keep
+        self._apart = apart
         self._tools: tuple[ToolDefinition, ...] = (_TOOL.definition,)
 
     async def many(self, runs: int, *, at_once: int) -> None:
@@ -69,7 +75,9 @@ class ByHand:
         messages: list[Message] = [UserMessage(parts=(TextPart(text="Where is my order?"),))]
         await self._keep(run_id, [_record("run.admitted", input="Where is my order?")])
         await self._keep(run_id, [_record("attempt.started", worker="by hand")])
-        begun = [_record("turn.started", turn=1), _record("tools.offered", tools=["look_up"])]
+        begun = [_record("turn.started", turn=1)]
+        if not self._apart:
+            begun.append(_record("tools.offered", tools=["look_up"]))
         await self._keep(run_id, [*begun, _record("model.started", turn=1)])
         said = await self._ask(messages)
         while said.calls:
@@ -86,6 +94,13 @@ class ByHand:
             said = await self._ask(messages)
         text = "".join(part.text for part in said.parts if isinstance(part, TextPart))
         await self._keep(run_id, [_completed(said), _record("run.settled", output=text)])
+
+    async def _keep(self, run_id: str, texts: Texts) -> None:
+        if not self._apart:
+            await self._keep_at_once(run_id, texts)
+            return
+        for text in texts:
+            await self._keep_at_once(run_id, [text])
 
     async def _ask(self, messages: list[Message]) -> AssistantMessage:
         request = ModelRequest(

@@ -15,15 +15,17 @@ class Line:
     """One line of the table: the same rounds of ours and of the yardstick, taken in turn.
 
     `rate`: more is better, so the ratio is turned round; it always says how many times as dear.
+    `bound` is of the ratio, `limit` of ours, in `unit`. What is counted has no yardstick.
     """
 
     id: str
     title: str
     unit: str
-    beside: str
     ours: Sequence[float]
-    yardstick: Sequence[float]
+    beside: str = ""
+    yardstick: Sequence[float] = ()
     bound: float | None = None
+    limit: float | None = None
     rate: bool = False
 
     @property
@@ -32,39 +34,48 @@ class Line:
         return median(self.ours)
 
     @property
-    def yardstick_value(self) -> float:
+    def yardstick_value(self) -> float | None:
         """The median of the yardstick."""
-        return median(self.yardstick)
+        return median(self.yardstick) if self.yardstick else None
 
     @property
     def ratios(self) -> list[float]:
         """How many times as dear ours was, round by round: neighbours share the weather."""
+        if not self.yardstick:
+            return []
         pairs = zip(self.ours, self.yardstick, strict=True)
         return [theirs / our if self.rate else our / theirs for our, theirs in pairs]
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> float | None:
         """The median of the rounds' ratios."""
-        return median(self.ratios)
+        return median(self.ratios) if self.yardstick else None
 
     @property
-    def ratio_at_best(self) -> float:
+    def ratio_at_best(self) -> float | None:
         """The ratio of the best rounds of each: what others do only ever makes a round worse."""
+        if not self.yardstick:
+            return None
         if self.rate:
             return max(self.yardstick) / max(self.ours)
         return min(self.ours) / min(self.yardstick)
 
     @property
     def spread(self) -> float:
-        """How far the ratios of half the rounds lie apart, as a share of the ratio."""
-        return spread_of(self.ratios)
+        """How far the ratios of half the rounds lie apart, as a share of the ratio.
+
+        Without a yardstick, the figures themselves.
+        """
+        return spread_of(self.ratios or self.ours)
 
     @property
     def verdict(self) -> str:
-        """`ok` or `ABOVE` the bound; empty without one."""
-        if self.bound is None:
+        """`ok` or `ABOVE` the bound or the limit; empty without one."""
+        judged = [(self.ratio, self.bound), (self.value, self.limit)]
+        kept = [value <= most for value, most in judged if value is not None and most is not None]
+        if not kept:
             return ""
-        return "ok" if self.ratio <= self.bound else "ABOVE"
+        return "ok" if all(kept) else "ABOVE"
 
     @property
     def is_steady(self) -> bool:

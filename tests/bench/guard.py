@@ -10,7 +10,7 @@ from tests.bench.figures import spread_of
 
 __all__ = ["Guard", "Spin", "why_not", "work"]
 
-_STEPS = 40_000
+_STEPS = 400_000  # a shorter loop is through before its turn on a busy core ends
 _MAX_WAITING = 1.15
 _MAX_UNEVEN = 0.30
 

@@ -64,15 +64,20 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    url: str, *, model: ModelClient | None = None, turns: int = 2
+    url: str,
+    *,
+    model: ModelClient | None = None,
+    turns: int = 2,
+    prefix: str = "",
+    lease_seconds: float = 6.0,
 ) -> AsyncIterator[Running]:
     """Open a store and start a worker on it; both are gone afterwards."""
     client = Model(turns) if model is None else model
-    async with open_store(url) as store:
+    async with open_store(url, prefix=prefix) as store:
         await store.migrate()
         runtime = Runtime(store=store, model=client, registry=registry())
         version = await publish(store, agent(turns), scope=SCOPE, check=runtime)
-        worker = Worker(runtime)
+        worker = Worker(runtime, lease_seconds=lease_seconds)
         task = asyncio.create_task(worker.run())
         try:
             yield Running(store, worker, version)

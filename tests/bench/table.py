@@ -24,8 +24,9 @@ def table(lines: Sequence[Line]) -> str:
         for cells in rows
     ]
     printed.insert(1, "-" * max(map(len, printed)))
-    notes = ["", "beside:"]
-    for beside in dict.fromkeys(line.beside for line in lines):
+    yardsticks = dict.fromkeys(line.beside for line in lines if line.beside)
+    notes = ["", "beside:"] if yardsticks else []
+    for beside in yardsticks:
         titles = ", ".join(line.id for line in lines if line.beside == beside)
         notes.append(f"  {beside}: {titles}")
     return "\n".join([*printed, *notes])
@@ -38,16 +39,29 @@ def _row(line: Line) -> tuple[str, ...]:
         _number(line.value),
         _number(line.yardstick_value),
         line.unit,
-        f"{line.ratio:.2f}x",
-        "" if line.bound is None else f"{line.bound:g}x",
+        _times(line.ratio),
+        _most(line),
         line.verdict,
-        f"{line.ratio_at_best:.2f}x",
+        _times(line.ratio_at_best),
         f"{line.spread:.0%}{unsteady}",
     )
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def _most(line: Line) -> str:
+    """Return what the line may be at most."""
+    bounds = [] if line.bound is None else [f"{line.bound:g}x"]
+    limits = [] if line.limit is None else [f"{line.limit:g} {line.unit}".strip()]
+    return ", ".join([*bounds, *limits])
 
 
 def document(
@@ -74,12 +88,13 @@ def _line(line: Line) -> dict[str, JsonValue]:
         "id": line.id,
         "title": line.title,
         "unit": line.unit,
-        "value": _rounded(line.value),
-        "beside": line.beside,
-        "yardstick": _rounded(line.yardstick_value),
-        "ratio": round(line.ratio, 3),
-        "ratio_at_best": round(line.ratio_at_best, 3),
+        "value": _significant(line.value),
+        "beside": line.beside or None,
+        "yardstick": _significant(line.yardstick_value),
+        "ratio": _rounded(line.ratio),
+        "ratio_at_best": _rounded(line.ratio_at_best),
         "bound": line.bound,
+        "limit": line.limit,
         "verdict": line.verdict or None,
         "spread": round(line.spread, 3),
         "steady": line.is_steady,
@@ -87,5 +102,9 @@ def _line(line: Line) -> dict[str, JsonValue]:
     }
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")
+def _significant(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _rounded(ratio: float | None) -> float | None:
+    return None if ratio is None else round(ratio, 3)

@@ -1,23 +1,16 @@
-"""Whole Runs, from dispatch to settled, in memory and on SQLite, beside the same by hand."""
+"""Whole Runs, from dispatch to settled, on a store, beside the same by hand."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Protocol
 
-from tests.bench.by_hand import ByHand, in_memory
-from tests.bench.by_hand_sqlite import Writer
 from tests.bench.figures import Line
 from tests.bench.guard import Guard
 from tests.bench.rounds import Cost, in_turn_async
-from tests.bench.running import running
-from tests.bench.sizes import Sizes
-from tests.bench.workload import Model
 
-__all__ = ["in_memory_lines", "on_sqlite_lines"]
+__all__ = ["Amount", "Place", "Runner", "lines"]
 
 
 class Runner(Protocol):
@@ -27,66 +20,68 @@ class Runner(Protocol):
         """Execute so many Runs, `at_once` of them at any moment."""
 
 
-async def in_memory_lines(sizes: Sizes, guard: Guard) -> Sequence[Line]:
-    """Return the lines of the in-memory store."""
-    by_hand = ByHand(Model(), in_memory({}))
-    async with running("memory://") as ours:
-        return await _lines("memory", "by hand, records in lists", ours, by_hand, sizes, guard)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where Runs are kept, what they are beside, and the bounds of lines such as `rate_16`."""
+
+    id: str
+    where: str
+    beside: str
+    bounds: Mapping[str, float] = field(default_factory=dict)
 
 
-async def on_sqlite_lines(sizes: Sizes, guard: Guard) -> Sequence[Line]:
-    """Return the lines of a SQLite file."""
-    with TemporaryDirectory(prefix="psych-bench-") as folder:
-        writer = Writer(Path(folder) / "by_hand.db")
-        by_hand = ByHand(Model(), writer.keep)
-        try:
-            async with running(f"sqlite:///{folder}/ours.db") as ours:
-                beside = "by hand, as many transactions"
-                return await _lines("sqlite", beside, ours, by_hand, sizes, guard)
-        finally:
-            await asyncio.to_thread(writer.close)
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured: `runs` in a round, an eighth of that where one goes at a time."""
+
+    rounds: int
+    runs: int
+    concurrencies: tuple[int, ...]
 
 
-async def _lines(
-    id: str, beside: str, ours: Runner, theirs: Runner, sizes: Sizes, guard: Guard
+async def lines(
+    place: Place, ours: Runner, theirs: Runner, amount: Amount, guard: Guard
 ) -> list[Line]:
+    """Return a Run alone, then rate and processor time at each concurrency."""
     one = [partial(_cost, runner, 1, 1) for runner in (theirs, ours)]
-    hand, we = await in_turn_async(guard, 3 * sizes.run_rounds, *one)
-    where = {"memory": "in memory", "sqlite": "on SQLite"}[id]
-    lines = [
+    hand, we = await in_turn_async(guard, 3 * amount.rounds, *one)
+    found = [
         Line(
-            id=f"{id}_one",
-            title=f"one Run {where}",
+            id=f"{place.id}_one",
+            title=f"one Run {place.where}",
             unit="ms",
-            beside=beside,
+            beside=place.beside,
             ours=[cost.wall_seconds * 1e3 for cost in we],
             yardstick=[cost.wall_seconds * 1e3 for cost in hand],
+            bound=place.bounds.get("one"),
         )
     ]
-    for at_once in sizes.concurrencies:
-        runs = sizes.runs if at_once > 1 else max(1, sizes.runs // 8)
+    for at_once in amount.concurrencies:
+        runs = amount.runs if at_once > 1 else max(1, amount.runs // 8)
         many = [partial(_cost, runner, runs, at_once) for runner in (theirs, ours)]
-        hand, we = await in_turn_async(guard, sizes.run_rounds, *many)
-        lines += [
+        hand, we = await in_turn_async(guard, amount.rounds, *many)
+        found += [
             Line(
-                id=f"{id}_rate_{at_once}",
-                title=f"Runs {where}, {at_once} at once",
+                id=f"{place.id}_rate_{at_once}",
+                title=f"Runs {place.where}, {at_once} at once",
                 unit="runs/s",
-                beside=beside,
+                beside=place.beside,
                 ours=[runs / cost.wall_seconds for cost in we],
                 yardstick=[runs / cost.wall_seconds for cost in hand],
+                bound=place.bounds.get(f"rate_{at_once}"),
                 rate=True,
             ),
             Line(
-                id=f"{id}_cpu_{at_once}",
-                title=f"a Run {where}, {at_once} at once",
+                id=f"{place.id}_cpu_{at_once}",
+                title=f"a Run {place.where}, {at_once} at once",
                 unit="ms CPU",
-                beside=beside,
+                beside=place.beside,
                 ours=[cost.cpu_seconds / runs * 1e3 for cost in we],
                 yardstick=[cost.cpu_seconds / runs * 1e3 for cost in hand],
+                bound=place.bounds.get(f"cpu_{at_once}"),
             ),
         ]
-    return lines
+    return found
 
 
 async def _cost(runner: Runner, runs: int, at_once: int) -> Cost:

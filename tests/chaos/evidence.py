@@ -15,8 +15,8 @@ from psych_runtime.runtime.commit import ask_surely
 from psych_schema.common import Scope
 from psych_schema.record import Record
 from psych_schema.store import RunRow
-from tests.chaos.processes import Life
 from tests.chaos.work import Order
+from tests.processes.nursery import Life
 
 __all__ = ["Admission", "Effect", "Evidence", "Pause", "RunLog", "WorkerId", "read_logs"]
 

@@ -7,10 +7,10 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from subprocess import PIPE, Popen
+from subprocess import Popen
 
-from tests.chaos.processes import ROOT
 from tests.functional.store.proxy import Proxy, proxied
+from tests.processes.tasks import next_line, started, tell
 
 __all__ = ["Gate", "gate_to"]
 
@@ -20,17 +20,11 @@ class Gate:
 
     def __init__(self, process: Popen[str]) -> None:
         self._process = process
-        self.port = int(self._answer())
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline()
+        self.port = int(next_line(process))
 
     def _tell(self, command: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command}\n")
-        self._process.stdin.flush()
-        assert self._answer() == "done\n"
+        tell(self._process, command)
+        assert next_line(self._process) == "done"
 
     def cut(self) -> None:
         """Break every connection."""
@@ -52,12 +46,8 @@ class Gate:
 @contextmanager
 def gate_to(host: str, port: int) -> Iterator[Gate]:
     """Yield a proxy in front of a server."""
-    command = [sys.executable, "-m", "tests.chaos.gate", host, str(port)]
-    with Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
-        try:
-            yield Gate(process)
-        finally:
-            process.communicate()  # it ends with its input
+    with started("tests.chaos.gate", host, str(port)) as process:
+        yield Gate(process)
 
 
 def _obey(proxy: Proxy, command: str) -> None:

@@ -15,8 +15,8 @@ from psych_schema.record import (
     ToolStarted,
 )
 from tests.chaos.evidence import Admission, Effect, Evidence, RunLog
-from tests.chaos.processes import Life
 from tests.chaos.work import TOOLS, UNKNOWN, answer_of, last_word
+from tests.processes.nursery import Life
 
 __all__ = ["Takeover", "Verdict", "judge", "takeovers"]
 

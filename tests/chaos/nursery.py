@@ -1,20 +1,16 @@
-"""Starts worker processes quickly: imports once, forks for each line it reads.
-
-A line is JSON with the fields of `Job`; the answer is the worker's process id. It ends, and its
-workers with it, when its input does.
-"""
+"""What a worker process of a chaos run is; each line of input is JSON with the fields of `Job`."""
 
 import asyncio
 import json
 import logging
 import os
 import random
-import signal
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+
+import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
 
 from psych_runtime._system import System
 from psych_runtime.errors import StoreUnavailable
@@ -27,6 +23,7 @@ from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll
 from psych_runtime.tools.registry import ToolRegistry
 from tests.chaos.work import OrderModel, answer_of
+from tests.processes.forks import append, fork_each
 
 __all__ = ["Job"]
 
@@ -51,14 +48,6 @@ class Job:
     lease_seconds: float
     concurrency: int
     workers: int = 1
-
-
-def append(folder: Path, name: str, *facts: object) -> None:
-    """Write one line to a file that all processes share, in one piece."""
-    line = " ".join(map(str, facts)) + "\n"
-    descriptor = os.open(folder / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(descriptor, line.encode())
-    os.close(descriptor)
 
 
 class TellingSystem(System):
@@ -167,27 +156,6 @@ async def live(job: Job) -> None:
         watching.cancel()
 
 
-def main() -> None:
-    """Fork a process for each line of input."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    logging.basicConfig(format="%(asctime)s %(process)d %(levelname)s %(message)s")
-    children: list[int] = []
-    for line in sys.stdin:
-        job = Job(**json.loads(line))
-        child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.close(0)
-            asyncio.run(live(job))
-            os._exit(0)
-        children.append(child)
-        print(child, flush=True)
-    for child in children:
-        try:
-            os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-
-
 if __name__ == "__main__":
-    main()
+    logging.basicConfig(format="%(asctime)s %(process)d %(levelname)s %(message)s")
+    fork_each(lambda line: live(Job(**json.loads(line))))

@@ -1,5 +1,7 @@
 """Where a chaos run keeps its Runs: a server of its own behind a proxy, or a SQLite file.
 
+DynamoDB is an emulator that keeps all in memory, so it is never restarted; it is slow.
+
 The servers of all other tests are left alone: those here are started in a state folder of their
 own, one run at a time on each, and stopped at the end.
 """
@@ -10,15 +12,20 @@ import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from psych_runtime.store.open import open_store
 from tests.chaos.gate import Gate, gate_to
-from tests.chaos.processes import Process
-from tests.chaos.schedule import HARMS, PROCESS_HARMS, Harm
+from tests.chaos.schedule import HARMS, NET_HARMS, PROCESS_HARMS, Harm
+from tests.processes.nursery import Process
 from tests.services import (
     How,
     Server,
@@ -28,9 +35,10 @@ from tests.services import (
     stop_server,
 )
 from tests.services.kinds import KINDS
+from tests.stores.dynamo import CREDENTIALS
 from tests.stores.tables import MysqlTables, PostgresqlTables, SqlTables
 
-__all__ = ["PLACES", "SERVERS", "Place", "ServerPlace", "place"]
+__all__ = ["PLACES", "NetPlace", "Place", "ServerPlace", "place"]
 
 _PREFIX: Final = "chaos_"
 _DATABASE: Final = "psych_chaos"
@@ -47,51 +55,58 @@ class Place(ABC):
         version: of what keeps it, in its own words.
         url: for the workers.
         harms: what can be done here.
+        share: of a plan's Runs, which are admitted here; fewer where each takes longer.
     """
 
     version: str
     url: str
     prefix = ""
     harms: tuple[Harm, ...]
+    share = 1.0
 
     @abstractmethod
     async def stop(self, process: Process) -> None:
         """Let a worker process stand still."""
 
 
-class ServerPlace(Place):
-    """Tables on a server that is ours to stop."""
+class NetPlace(Place):
+    """Tables on a server of ours, behind a gate."""
 
-    harms = HARMS
+    harms = NET_HARMS
     prefix = _PREFIX
 
-    def __init__(
-        self, server: Server, gate: Gate, tables: SqlTables, *, lease_seconds: float
-    ) -> None:
+    def __init__(self, server: Server, gate: Gate, url: str) -> None:
         self.version = server.version
+        self.url = url
         self.gate = gate
-        self._name = server.name
-        parts = urlsplit(tables.url)
-        user = f"{parts.username}@" if parts.username else ""
-        # a store answers or raises within half a lease
-        options = f"timeout_seconds={lease_seconds / 3:g}&pool_size={_POOL_SIZE}"
-        through = parts._replace(netloc=f"{user}127.0.0.1:{gate.port}", query=options)
-        self.url = urlunsplit(through)
+        self.name = server.name
 
     async def stop(self, process: Process) -> None:
         process.stop()
 
+
+class EmulatorPlace(NetPlace):
+    """One that forgets its tables when it is stopped."""
+
+    share = 0.5
+
+
+class ServerPlace(NetPlace):
+    """One that keeps its tables when it is stopped."""
+
+    harms = HARMS
+
     async def restart(self, how: How) -> None:
         """Stop the server and start it again."""
-        await asyncio.to_thread(restart_server, self._name, how)
+        await asyncio.to_thread(restart_server, self.name, how)
 
     async def take_down(self, how: How = "immediate") -> None:
         """Stop the server."""
-        await asyncio.to_thread(stop_server, self._name, how)
+        await asyncio.to_thread(stop_server, self.name, how)
 
     async def bring_up(self) -> None:
         """Start it again, at the same port."""
-        await asyncio.to_thread(start_server, self._name)
+        await asyncio.to_thread(start_server, self.name)
 
 
 class SqlitePlace(Place):
@@ -135,18 +150,33 @@ def _own_servers(name: str) -> Iterator[None]:
         with state.turn():
             if not (ours / "packages").is_symlink():
                 (ours / "packages").symlink_to(fetched)
-        changed = {kind.variable: os.environ.pop(kind.variable, None) for kind in KINDS.values()}
-        changed["PSYCH_SERVICES_DIR"] = os.environ.get("PSYCH_SERVICES_DIR")
-        os.environ["PSYCH_SERVICES_DIR"] = str(ours)
-        try:
-            yield
-        finally:
-            stop_server(name, "immediate")
-            for variable, value in changed.items():
-                if value is None:
-                    os.environ.pop(variable, None)
-                else:
-                    os.environ[variable] = value
+        with _environment(
+            dict.fromkeys(kind.variable for kind in KINDS.values())
+            | {"PSYCH_SERVICES_DIR": str(ours)}
+        ):
+            try:
+                yield
+            finally:
+                stop_server(name, "immediate")
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables, or none, for us and for the processes that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        _set(variables)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _started(name: str) -> Server:
@@ -164,9 +194,24 @@ async def _on_server(
         server = _started(name)
         tables = tables_of(server)
         await tables.empty()
-        parts = urlsplit(server.url)
-        with gate_to("127.0.0.1", parts.port or 0) as gate:
-            yield ServerPlace(server, gate, tables, lease_seconds=lease_seconds)
+        with _gate_to(server) as gate:
+            yield ServerPlace(server, gate, _through(gate, tables.url, lease_seconds))
+
+
+def _gate_to(server: Server) -> AbstractContextManager[Gate]:
+    return gate_to("127.0.0.1", urlsplit(server.url).port or 0)
+
+
+def _through(gate: Gate, url: str, lease_seconds: float) -> str:
+    parts = urlsplit(url)
+    user = f"{parts.username}@" if parts.username else ""
+    options = f"timeout_seconds={_answer_seconds(lease_seconds):g}&pool_size={_POOL_SIZE}"
+    return urlunsplit(parts._replace(netloc=f"{user}127.0.0.1:{gate.port}", query=options))
+
+
+def _answer_seconds(lease_seconds: float) -> float:
+    """Return in which time a store answers or raises: within half a lease."""
+    return lease_seconds / 3
 
 
 def _postgresql(folder: Path, lease_seconds: float) -> _Opening:
@@ -191,15 +236,28 @@ async def _sqlite(folder: Path, lease_seconds: float) -> AsyncIterator[Place]:
     yield made
 
 
+@asynccontextmanager
+async def _dynamodb(folder: Path, lease_seconds: float) -> AsyncIterator[Place]:
+    with _own_servers("aws"):
+        stop_server("aws")  # which forgets what a run that was killed has left there
+        server = _started("aws")
+        with _gate_to(server) as gate, _environment(CREDENTIALS):
+            options = f"patience_seconds={_answer_seconds(lease_seconds):g}&shards=1"
+            address = f"endpoint_url=http://127.0.0.1:{gate.port}"
+            made = EmulatorPlace(server, gate, f"dynamodb://us-east-1?{address}&{options}")
+            async with open_store(made.url, prefix=made.prefix) as store:
+                await store.migrate()
+            yield made
+
+
 PLACES: Final[Mapping[str, Callable[[Path, float], _Opening]]] = {
     "postgresql": _postgresql,
     "mysql": _mysql,
     "mariadb": _mariadb,
     "sqlite": _sqlite,
+    "dynamodb": _dynamodb,
 }
-"""By the name that `--store` takes. What keeps all in memory can be a Place without `restart`."""
-
-SERVERS: Final = ("postgresql", "mysql", "mariadb")
+"""By the name that `--store` takes."""
 
 
 def place(kind: str, folder: Path, *, lease_seconds: float) -> _Opening:

@@ -7,13 +7,15 @@ from typing import Final, Literal
 
 from tests.services import How
 
-__all__ = ["HARMS", "PROCESS_HARMS", "Harm", "Strike", "schedule"]
+__all__ = ["HARMS", "NET_HARMS", "PROCESS_HARMS", "Harm", "Strike", "schedule"]
 
 type Harm = Literal["kill", "stop", "restart", "cut", "delay", "lose"]
 
-HARMS: Final[tuple[Harm, ...]] = ("kill", "stop", "restart", "cut", "delay", "lose")
 PROCESS_HARMS: Final[tuple[Harm, ...]] = ("kill", "stop")
 """What can be done where the store is a file."""
+NET_HARMS: Final[tuple[Harm, ...]] = (*PROCESS_HARMS, "cut", "delay", "lose")
+"""What can be done where the store is a server that forgets all when it is restarted."""
+HARMS: Final[tuple[Harm, ...]] = (*NET_HARMS, "restart")
 
 _FIRST_SECONDS: Final = 3.0  # until each harm's first strike, at most
 _BETWEEN_SECONDS: Final[dict[Harm, tuple[float, float]]] = {

@@ -26,10 +26,10 @@ from tests.chaos.evidence import (
     read_workers,
 )
 from tests.chaos.nursery import Job
-from tests.chaos.places import Place, ServerPlace
-from tests.chaos.processes import Nursery, Process
+from tests.chaos.places import NetPlace, Place, ServerPlace
 from tests.chaos.schedule import Harm, Strike, schedule
 from tests.chaos.work import Order, shop
+from tests.processes.nursery import Nursery, Process
 
 __all__ = ["QUIET_RUNS", "Plan", "Storm", "endure", "eventually"]
 
@@ -48,7 +48,7 @@ class Plan:
     """What is to be done.
 
     Attributes:
-        runs: how many in all, `QUIET_RUNS` among them.
+        runs: how many in all, `QUIET_RUNS` among them; a slow place has a share of the others.
         seconds: of harm.
         settle_seconds: what Runs have to end once all harm is over; then they are lost.
     """
@@ -67,12 +67,12 @@ class Plan:
             self.seed, seconds=self.seconds, lease_seconds=self.lease_seconds, harms=place.harms
         )
 
-    def orders(self) -> list[Order]:
+    def orders(self, place: Place) -> list[Order]:
         """Return what the Runs are asked to do: two or three turns, the last ones held."""
         chance = random.Random(f"{self.seed} orders")
-        storm = self.runs - QUIET_RUNS
+        storm = max(1, round((self.runs - QUIET_RUNS) * place.share))
         stormy = [Order(number, chance.choice((2, 3))) for number in range(storm)]
-        return stormy + [Order(number, 1, held=True) for number in range(storm, self.runs)]
+        return stormy + [Order(storm + number, 1, held=True) for number in range(QUIET_RUNS)]
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float) -> bool:
@@ -100,7 +100,7 @@ class Storm:
     place: Place
     folder: Path
     store: Store
-    nursery: Nursery
+    nursery: Nursery[Job]
     slots: list[Process] = field(default_factory=list)
     struck: Counter[Harm] = field(default_factory=Counter)
     restarts: list[tuple[str, float]] = field(default_factory=list)
@@ -115,7 +115,7 @@ class Storm:
         begun = time.monotonic()
         self.slots = [self._start() for _ in range(self.plan.workers)]
         versions = {tenant: await self._publish(tenant) for tenant in TENANTS}
-        orders = self.plan.orders()
+        orders = self.plan.orders(self.place)
         stormy = [order for order in orders if not order.held]
         async with asyncio.TaskGroup() as group:
             group.create_task(self._admit(stormy, versions, self.plan.seconds * 0.8))
@@ -232,8 +232,7 @@ class Storm:
             case "stop":
                 return await self._stop(strike)
             case _:
-                assert isinstance(self.place, ServerPlace)
-                await self._harm_server(self.place, strike)
+                await self._harm_server(strike)
                 return True
 
     def _pick(self, pick: float) -> Process | None:
@@ -260,17 +259,14 @@ class Storm:
             process.go_on()
         return True
 
-    async def _harm_server(self, place: ServerPlace, strike: Strike) -> None:
+    async def _harm_server(self, strike: Strike) -> None:
+        place = self.place
+        if strike.harm == "restart":
+            assert isinstance(place, ServerPlace)
+            await self._restart(place, strike)
+            return
+        assert isinstance(place, NetPlace)
         match strike.harm:
-            case "restart":
-                begun = time.monotonic()
-                if strike.seconds:
-                    await place.take_down(strike.how)
-                    await asyncio.sleep(strike.seconds)
-                    await place.bring_up()
-                else:
-                    await place.restart(strike.how)
-                self.restarts.append((strike.how, time.monotonic() - begun))
             case "cut":
                 place.gate.cut()
             case "delay":
@@ -281,6 +277,16 @@ class Storm:
                 place.gate.lose_answers()
                 await asyncio.sleep(strike.seconds)
                 place.gate.mend()
+
+    async def _restart(self, place: ServerPlace, strike: Strike) -> None:
+        begun = time.monotonic()
+        if strike.seconds:
+            await place.take_down(strike.how)
+            await asyncio.sleep(strike.seconds)
+            await place.bring_up()
+        else:
+            await place.restart(strike.how)
+        self.restarts.append((strike.how, time.monotonic() - begun))
 
     # the end
 
@@ -345,5 +351,5 @@ async def endure(plan: Plan, place: Place, folder: Path) -> AsyncIterator[Storm]
     """Yield a storm that can be run; its processes end with it."""
     store = open_store(place.url, prefix=place.prefix)
     async with store:
-        with Nursery(folder / "log") as nursery:
+        with Nursery[Job]("tests.chaos.nursery", folder / "log") as nursery:
             yield Storm(plan, place, folder, store, nursery)

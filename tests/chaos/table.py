@@ -40,6 +40,7 @@ def _rows(storm: Storm, evidence: Evidence, verdict: Verdict) -> Iterator[tuple[
     yield "stops", f"{struck['stop']}, each longer than a lease"
     if "restart" in storm.place.harms:
         yield "database restarts", _restarts(storm)
+    if "cut" in storm.place.harms:
         yield "cuts", str(struck["cut"])
         yield "delays", str(struck["delay"])
         yield "lost answers", str(struck["lose"])

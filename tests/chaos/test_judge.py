@@ -29,9 +29,9 @@ from tests.chaos.evidence import (
 )
 from tests.chaos.judge import Verdict, judge
 from tests.chaos.nursery import TellingSystem, make_registry
-from tests.chaos.processes import Life, Stop
 from tests.chaos.storm import eventually
 from tests.chaos.work import Order, OrderModel, shop
+from tests.processes.nursery import Life, Stop
 
 SCOPE = Scope(tenant="acme")
 LEASE_SECONDS = 6.0

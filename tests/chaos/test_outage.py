@@ -25,9 +25,9 @@ from tests.chaos.evidence import (
 from tests.chaos.judge import judge
 from tests.chaos.nursery import Job
 from tests.chaos.places import ServerPlace, place
-from tests.chaos.processes import Nursery
 from tests.chaos.storm import eventually
 from tests.chaos.work import Order, shop
+from tests.processes.nursery import Nursery
 
 SCOPE = Scope(tenant="acme")
 LEASE_SECONDS = 6.0  # a shorter one is sometimes missed where many tests share two processors
@@ -44,7 +44,7 @@ class Crowd:
     folder: Path
     here: ServerPlace
     store: Store
-    nursery: Nursery
+    nursery: Nursery[Job]
     admissions: list[Admission] = field(default_factory=list)
 
     async def begin(self) -> None:
@@ -134,7 +134,7 @@ async def at_work(folder: Path) -> AsyncIterator[Crowd]:
     async with place("postgresql", folder, lease_seconds=LEASE_SECONDS) as here:
         assert isinstance(here, ServerPlace)
         async with open_store(here.url, prefix=here.prefix) as store:
-            with Nursery(folder / "log") as nursery:
+            with Nursery[Job]("tests.chaos.nursery", folder / "log") as nursery:
                 crowd = Crowd(folder, here, store, nursery)
                 await crowd.begin()
                 yield crowd

@@ -9,8 +9,10 @@ from typing import Final
 import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
 import pytest
 
+from psych_runtime._system import System
 from psych_runtime.ports.store import Store
-from psych_runtime.store.open import open_store
+from psych_runtime.store.dynamodb._url import options_of
+from psych_runtime.store.dynamodb.store import DynamoStore
 from tests.services import start_server
 
 __all__ = ["CREDENTIALS", "dynamo_place", "dynamo_store"]
@@ -41,10 +43,9 @@ def dynamo_place() -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def dynamo_store() -> AsyncIterator[Store]:
+async def dynamo_store(clock: System) -> AsyncIterator[Store]:
     """Yield a store whose tables are new; the emulator forgets them with the server."""
-    url, prefix = dynamo_place()
     with _credentials():
-        async with open_store(url, prefix=prefix) as store:
+        async with DynamoStore(options_of(*dynamo_place()), clock) as store:
             await store.migrate()
             yield store

@@ -54,21 +54,24 @@ def opener(*, endpoint_url: str | None, region: str | None) -> Opener:
 
     async def make() -> AbstractAsyncContextManager[S3Client]:
         # the library and the service's description take a second to load
-        return await asyncio.to_thread(_make, endpoint_url, region)
+        begin = await asyncio.to_thread(_make, endpoint_url, region)
+        return begin()  # here, not in the thread: what is made is entered, or nothing is made
 
     return make
 
 
-def _make(endpoint_url: str | None, region: str | None) -> AbstractAsyncContextManager[S3Client]:
-    """Return a client to enter. Raises MissingExtra."""
+def _make(
+    endpoint_url: str | None, region: str | None
+) -> Callable[[], AbstractAsyncContextManager[S3Client]]:
+    """Return what makes a client to enter. Raises MissingExtra."""
     try:
         import aioboto3
         from aiobotocore.config import AioConfig
         from aiobotocore.session import get_session
     except ModuleNotFoundError as error:
         raise MissingExtra(feature="S3BlobStore", extra="s3") from error
-    session = get_session()
-    session.register_component("data_loader", _descriptions())
+    botocore_session = get_session()
+    botocore_session.register_component("data_loader", _descriptions())
     config = AioConfig(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
@@ -78,10 +81,11 @@ def _make(endpoint_url: str | None, region: str | None) -> AbstractAsyncContextM
         response_checksum_validation="when_required",
         s3={"addressing_style": "path" if endpoint_url else "auto"},
     )
-    client: AbstractAsyncContextManager[S3Client] = aioboto3.Session(
-        botocore_session=session, region_name=region
-    ).client("s3", endpoint_url=endpoint_url, config=config)
-    return client
+    session = aioboto3.Session(botocore_session=botocore_session, region_name=region)
+    begin: Callable[[], AbstractAsyncContextManager[S3Client]] = functools.partial(
+        session.client, "s3", endpoint_url=endpoint_url, config=config
+    )
+    return begin
 
 
 class _Loader(Protocol):

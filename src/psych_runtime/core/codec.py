@@ -5,7 +5,7 @@ record = body without its last brace, then the content as its last member.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from typing import Final, NamedTuple
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
+from psych_runtime.core.models import altered, built
 from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
 from psych_runtime.ports.store import Sealed
 from psych_schema.base import format_instant, parse_instant
@@ -35,6 +36,7 @@ __all__ = [
     "parse_record",
     "record_text",
     "seal",
+    "sealing",
     "sha256",
 ]
 
@@ -107,13 +109,13 @@ def content_text(record: Record) -> str | None:
     Raises InvalidPayload for what could not be read back: text that is not Unicode (a lone
     surrogate), values nested more than 199 deep, integers of more than 4,300 digits.
     """
-    name = TRANSITIONS[record.type].content
-    value: object = getattr(record, name) if name else None
+    name = _CONTENT[record.type]
+    value: object = vars(record)[name] if name else None
     if value is None:
         return None
     try:
         if isinstance(value, BaseModel):
-            text = value.model_dump_json()
+            text = value.__pydantic_serializer__.to_json(value).decode()
         else:
             text = to_json(value, inf_nan_mode="strings").decode()
         _check_readable(text, inside=1)
@@ -146,52 +148,68 @@ def seal(
     `salts` gives a fresh one for each content; the first record always takes one, since the
     salt of seq 1 is the Run's. Raises InvalidPayload for what could not be read back.
     """
-    sealed: list[Sealed] = []
+    pen = sealing(drafts, head, tenant=tenant, epoch=epoch, commit_id=commit_id, salts=salts)
+    return list(pen)
+
+
+def sealing(
+    drafts: Iterable[Record],
+    head: Position,
+    *,
+    tenant: str,
+    epoch: int,
+    commit_id: str,
+    salts: Iterable[str],
+) -> Iterator[Sealed]:
+    """Do the same one by one, for whoever may have enough before the last."""
     fresh = iter(salts)
     for draft in drafts:
-        one = _seal(draft, head, tenant=tenant, epoch=epoch, commit_id=commit_id, salts=fresh)
-        head = Position(one.record.seq, one.hash, one.record.at)
-        sealed.append(one)
-    return sealed
+        one = _seal(draft, head, tenant, epoch, commit_id, fresh)
+        head = Position(one.row.seq, one.hash, one.record.at)
+        yield one
 
 
 def _seal(
-    draft: Record, head: Position, *, tenant: str, epoch: int, commit_id: str, salts: Iterable[str]
+    draft: Record, head: Position, tenant: str, epoch: int, commit_id: str, salts: Iterator[str]
 ) -> Sealed:
+    told = vars(draft)  # of 35 classes, whose attributes Python is slow to find
+    run_id, kind, at = told["run_id"], told["type"], told["at"]
     content = content_text(draft)
     seq = head.seq + 1
-    salt = next(iter(salts)) if content is not None or seq == 1 else None
+    salt = next(salts) if content is not None or seq == 1 else None
     digest = None if content is None else _digest(salt, content)
-    at = draft.at if head.at is None or draft.at > head.at else head.at
-    name = TRANSITIONS[draft.type].content
-    parts = [
-        f'{{"v":{draft.v},"run_id":"{draft.run_id}","seq":{seq},"at":"{format_instant(at)}"',
-        f',"type":"{draft.type}","id":"{draft.id}","commit":"{commit_id}","epoch":{epoch}',
-    ]
-    if head.hash is not None:
-        parts.append(f',"prev":"{head.hash}"')
-    if digest is not None:
-        parts.append(f',"content_digest":"{digest}"')
+    if head.at is not None and head.at > at:
+        at = head.at
+    prev = "" if head.hash is None else f',"prev":"{head.hash}"'
+    named = "" if digest is None else f',"content_digest":"{digest}"'
     rest = _rest(draft)
-    parts.append("}" if rest == "{}" else "," + rest[1:])
-    body = "".join(parts)
-    place: dict[str, object] = {
-        "seq": seq,
-        "at": at,
-        "commit": commit_id,
-        "epoch": epoch,
-        "prev": head.hash,
-        "content_digest": digest,
-    }
-    record: Record = draft.model_copy(update=place)
-    row = RecordRow(
-        run_id=draft.run_id,
-        seq=seq,
-        tenant=tenant,
-        type=draft.type,
-        body=body,
-        content=content if name else None,
-        salt=salt,
+    body = (
+        f'{{"v":{told["v"]},"run_id":"{run_id}","seq":{seq},"at":"{format_instant(at)}"'
+        f',"type":"{kind}","id":"{told["id"]}","commit":"{commit_id}","epoch":{epoch}'
+        f"{prev}{named}{'}' if rest == '{}' else ',' + rest[1:]}"
+    )
+    record: Record = altered(
+        draft,
+        {
+            "seq": seq,
+            "at": at,
+            "commit": commit_id,
+            "epoch": epoch,
+            "prev": head.hash,
+            "content_digest": digest,
+        },
+    )
+    row = built(
+        RecordRow,
+        {
+            "run_id": run_id,
+            "seq": seq,
+            "tenant": tenant,
+            "type": kind,
+            "body": body,
+            "content": content,
+            "salt": salt,
+        },
     )
     return Sealed(row, record, sha256(body))
 
@@ -199,7 +217,9 @@ def _seal(
 def _rest(draft: Record) -> str:
     """Return the body's own fields as a JSON object."""
     try:
-        rest = draft.model_dump_json(exclude=_OUTSIDE_THE_BODY[draft.type], exclude_none=True)
+        rest = draft.__pydantic_serializer__.to_json(
+            draft, exclude=_OUTSIDE_THE_BODY[draft.type], exclude_none=True
+        ).decode()
         _check_readable(rest, inside=0)
     except (ValueError, RecursionError) as error:
         raise InvalidPayload(what=draft.type, problem=str(error)) from error

@@ -21,7 +21,14 @@ from psych_schema.record import (
 from psych_schema.store import RunRow
 from psych_schema.transitions import ObjectKind
 
-__all__ = ["OPEN_PHASES", "claim_change", "header_change", "state_from_header", "wake_change"]
+__all__ = [
+    "OPEN_PHASES",
+    "claim_change",
+    "header_change",
+    "pause_seconds",
+    "state_from_header",
+    "wake_change",
+]
 
 OPEN_PHASES: Final[Mapping[ObjectKind, tuple[str, ...]]] = {
     "approval": ("open", "granted"),
@@ -70,7 +77,7 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
         case AttemptEnded():
             change = replace(change, state="ready", worker=None, crashes=0)
             if record.reason == "error":
-                pause = After(min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(crashes, 6)))
+                pause = After(pause_seconds(crashes))
                 return replace(change, crashes=crashes + 1, wake_at=pause)
             return change
         case RunSuspended():
@@ -88,6 +95,11 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
             return replace(change, abort="forced" if record.force else "requested")
         case _:
             return change
+
+
+def pause_seconds(crashes: int) -> float:
+    """Return how long a Run is left alone whose attempt ended with an error."""
+    return min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(crashes, 6))
 
 
 def wake_change(change: HeaderChange, header: RunRow) -> HeaderChange:

@@ -278,10 +278,24 @@ class Store(Protocol):
     async def document(self, tenant: str, hash: str) -> str | None:
         """Return a document's text."""
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Return Runs whose head may have passed the given one, or nothing after `seconds`.
 
-        A hint: losing one costs latency only.
+        With `over`, only those that may be settled or corrupt besides: who waits for the end
+        need not be woken by each commit. A hint: losing one costs latency only.
+        """
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Return how many times Runs may have become claimable, once it is not `seen`.
+
+        Or after `seconds`. Read the count (0 seconds), look with `ready`, then wait with that
+        count: nothing that this handle could know is missed. It counts what any handle of the
+        same store in this process commits or buries, and what other processes do where the
+        store passes on messages (PostgreSQL); elsewhere, and for Runs that become due, only
+        looking again helps. Asks the store nothing. StoreClosed, also for whoever waits when
+        the handle is closed.
         """
 
     async def list_runs(

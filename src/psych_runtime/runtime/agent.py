@@ -119,6 +119,7 @@ async def _wait_for_retry(attempt: Attempt) -> bool:
             wake_at=retry_at,
         )
     )
+    attempt.parked_seconds = rest
     return True
 
 

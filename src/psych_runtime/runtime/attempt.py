@@ -33,6 +33,7 @@ class Attempt:
         self.revoked = False  # the supervisor takes the Run: no effect may start
         self.broken = False  # it died of a bug, with the Run in its hands
         self.left_alone = False  # another build must go on with the Run
+        self.parked_seconds: float | None = None  # until it can be claimed again
         self.preparing: set[str] = set()  # calls that ask the policy
         self.executing: dict[str, RegisteredTool] = {}
         self.task: asyncio.Task[None] | None = None

@@ -1,11 +1,13 @@
 """From a claim to the end of an attempt: read, fold, run, and say what went wrong."""
 
 import logging
+from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
-from psych_runtime.core.codec import outline, seal
-from psych_runtime.core.header import header_change
+from psych_runtime.core.codec import Entry, decode, outline, seal
+from psych_runtime.core.header import header_change, pause_seconds
 from psych_runtime.errors import (
     ContentErased,
     CorruptLog,
@@ -15,7 +17,7 @@ from psych_runtime.errors import (
     StoreError,
 )
 from psych_runtime.ports.answers import Answer, SeqConflict
-from psych_runtime.ports.store import Change, Unit
+from psych_runtime.ports.store import Change, Sealed, Unit
 from psych_runtime.runtime.agent import run_agent
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely, commit_surely
@@ -24,31 +26,38 @@ from psych_runtime.runtime.settle import settle, unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
 from psych_runtime.runtime.takeover import (
     End,
-    first_record,
-    fold_rows,
+    Folded,
+    admission,
+    fold_entries,
     mark_corrupt,
     take_and_settle,
 )
 from psych_schema.common import Scope
 from psych_schema.record import AttemptEnded, Failure, ModelFailed
 from psych_schema.spec import AgentSpec
+from psych_schema.store import RecordRow
 
-__all__ = ["execute"]
+__all__ = ["Known", "execute"]
 
 _log: Final = logging.getLogger("psych_runtime")
 
 
-async def execute(attempt: Attempt, spec: AgentSpec) -> None:
-    """Run one attempt to its end; returns when the Run is let go, whatever happened."""
+class Known(NamedTuple):
+    """What is known of a log when its Run has been claimed: everything, the claim too."""
+
+    rows: Sequence[RecordRow]  # up to the claim
+    claim: Sealed
+
+
+async def execute(attempt: Attempt, spec: AgentSpec, known: Known | None = None) -> None:
+    """Run one attempt to its end; returns when the Run is let go, whatever happened.
+
+    Without `known` the log is read first.
+    """
     host = attempt.host
     try:
-        rows = await ask_surely(partial(host.store.read, attempt.tenant, attempt.run_id))
-        if not rows or rows[-1].seq < attempt.header.head + 1:
-            return
-        first = first_record(rows)
-        before = await ask_surely(partial(messages_before, host.store, attempt.tenant, first))
-        folded = fold_rows(rows, before)
-        if folded.state.epoch != attempt.epoch:
+        folded = await _fold(attempt, known)
+        if folded is None or folded.state.epoch != attempt.epoch:
             return
         attempt.begin(
             admitted=folded.admitted,
@@ -74,6 +83,24 @@ async def execute(attempt: Attempt, spec: AgentSpec) -> None:
     except (NewerRecord, RunNotFound, StoreError) as error:
         _log.warning("run %s: %s", attempt.run_id, error)
         await _release(attempt, error)
+
+
+async def _fold(attempt: Attempt, known: Known | None) -> Folded | None:
+    """Fold the log and what was said before it; None when the claim is not in it."""
+    store, tenant = attempt.host.store, attempt.tenant
+    if known is None:
+        rows: Sequence[RecordRow] = await ask_surely(partial(store.read, tenant, attempt.run_id))
+        if not rows or rows[-1].seq < attempt.header.head + 1:
+            return None
+        claim: list[Entry] = []
+    else:
+        rows = known.rows
+        claim = [Entry(known.claim.record, known.claim.hash)]
+    first = decode(rows[0])
+    admitted = admission(first)
+    before = await ask_surely(partial(messages_before, store, tenant, admitted))
+    rest = chain(map(decode, rows[1:]), claim)
+    return fold_entries([first], rest, run_salt=rows[0].salt or "", before=before)
 
 
 async def _run(attempt: Attempt, scope: Scope) -> None:
@@ -137,6 +164,7 @@ async def _end_with_error(attempt: Attempt, error: Exception) -> None:
                     code=_code_of(error),
                 )
             )
+            attempt.parked_seconds = pause_seconds(attempt.header.crashes)
             return
         except Stale:
             continue
@@ -166,6 +194,8 @@ async def _release(attempt: Attempt, error: PsychError) -> None:
     """Let a Run go that this attempt cannot begin: to a newer worker (R-16), or for later."""
     needs = error.needs_version if isinstance(error, NewerRecord) else None
     attempt.left_alone = needs is not None
+    if needs is None:
+        attempt.parked_seconds = pause_seconds(attempt.header.crashes)
     system = attempt.host.system
     ended = AttemptEnded(
         run_id=attempt.run_id,

@@ -5,11 +5,11 @@ behind the notes and folded when committed. Both live on the executor's loop.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Entry, Position, decode, outline, outline_commit, seal
+from psych_runtime.core.codec import Entry, Position, decode, outline, outline_commit, sealing
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import header_change
@@ -48,7 +48,8 @@ class _Noted(NamedTuple):
 
 
 class _Decision(NamedTuple):
-    records: tuple[Record, ...]
+    written: tuple[_Noted, ...]
+    looked: int  # which state it was judged by
     linked: Linked | None
     keys: tuple[KeyRow, ...]
     done: asyncio.Future[None]
@@ -95,12 +96,14 @@ class Journal:
         self._decisions: list[_Decision] = []
         self._flight: _Flight | None = None
         self._look = False
+        self._moves = 0  # of the state: what was judged after the last needs no other look
 
     # what the attempt calls
 
     def note(self, *records: Record) -> None:
         """Fold what has happened; it will be written. Raises Lost, CorruptLog for a bug."""
         self._raise_if_lost()
+        self._moves += 1
         for record in records:
             changes = step(self.state, record)
             self.state.apply(record, changes)
@@ -120,12 +123,11 @@ class Journal:
         decision that the state forbids. Cancelling the caller does not take it back.
         """
         self._raise_if_lost()
-        trial = self.state.overlay()
-        for record in records:
-            trial.apply(record, step(trial, record))
+        _, written = _try(self.state, records)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.add_done_callback(_retrieve)
-        self._decisions.append(_Decision(records, linked, tuple(keys), done))
+        decision = _Decision(written, self._moves, linked, tuple(keys), done)
+        self._decisions.append(decision)
         self._flushes.dirty(self)
         await asyncio.shield(done)
 
@@ -175,7 +177,7 @@ class Journal:
         self._look = False
         notes = self._notes[:MAX_UNIT_RECORDS]
         room = MAX_UNIT_RECORDS - len(notes)
-        wanted = sum(len(d.records) for d in self._decisions)
+        wanted = sum(len(d.written) for d in self._decisions)
         whole = len(notes) == len(self._notes) and wanted <= room
         decisions = tuple(self._decisions) if whole else ()
         written, decisions = self._judge(notes, decisions)
@@ -201,50 +203,45 @@ class Journal:
         last = sealed[-1]
         end = Position(last.record.seq, last.hash, last.record.at)
         self._flight = _Flight(unit, end, min(len(notes), len(sealed)), decisions)
-        self._decisions = [d for d in self._decisions if d not in decisions]
+        if decisions:
+            self._decisions = []
         return unit
 
     def _judge(
         self, notes: list[_Noted], decisions: tuple[_Decision, ...]
-    ) -> tuple[list[tuple[Record, Changes]], tuple[_Decision, ...]]:
+    ) -> tuple[list[_Noted], tuple[_Decision, ...]]:
         """Step the decisions behind the notes; one that is illegal by now is stale."""
-        written: list[tuple[Record, Changes]] = [(one.record, one.changes) for one in notes]
+        if len(decisions) == 1 and decisions[0].looked == self._moves:
+            return [*notes, *decisions[0].written], decisions
+        written = list(notes)
         kept: list[_Decision] = []
-        trial = self.state.overlay() if decisions else self.state
+        trial = self.state
         for decision in decisions:
-            attempt: list[tuple[Record, Changes]] = []
-            probe = trial.overlay()
             try:
-                for record in decision.records:
-                    changes = step(probe, record)
-                    probe.apply(record, changes)
-                    attempt.append((record, changes))
+                trial, judged = _try(trial, [record for record, _ in decision.written])
             except CorruptLog:
                 self._decisions.remove(decision)
                 _fail(decision, Stale())
                 continue
-            trial = probe
-            written += attempt
-            kept.append(decision)
+            written += judged
+            kept.append(decision._replace(written=judged))
         return written, tuple(kept)
 
-    def _seal(self, written: list[tuple[Record, Changes]], commit_id: str) -> list[Sealed]:
-        salts = iter(self._system.salt, "")
+    def _seal(self, written: list[_Noted], commit_id: str) -> list[Sealed]:
+        pen = sealing(
+            [record for record, _ in written],
+            self.position,
+            tenant=self.tenant,
+            epoch=self.epoch,
+            commit_id=commit_id,
+            salts=iter(self._system.salt, ""),
+        )
         sealed: list[Sealed] = []
-        head, room = self.position, MAX_UNIT_BYTES - _SPARE_BYTES
-        for record, _ in written:
-            [one] = seal(
-                [record],
-                head,
-                tenant=self.tenant,
-                epoch=self.epoch,
-                commit_id=commit_id,
-                salts=salts,
-            )
+        room = MAX_UNIT_BYTES - _SPARE_BYTES
+        for one in pen:
             room -= len(one.row.body) + 4 * len(one.row.content or "")
             if room < 0 and sealed:
                 break
-            head = Position(one.record.seq, one.hash, one.record.at)
             sealed.append(one)
         return sealed
 
@@ -291,6 +288,7 @@ class Journal:
             self.needs_version = newer.needs_version
             self.state.position = about.position
             return True
+        self._moves += 1
         advance(self.state, entry)
         self.conversation.add(entry.record)
         return True
@@ -299,9 +297,10 @@ class Journal:
         """Take what is committed; what the log cannot hold, though it does, is the Run's end."""
         self.state.position = flight.end
         del self._notes[: flight.notes]
+        self._moves += len(flight.decisions)
         for decision in flight.decisions:
             try:
-                for record in decision.records:
+                for record, _ in decision.written:  # notes may have moved the state meanwhile
                     self.state.apply(record, step(self.state, record))
                     self.conversation.add(record)
             except CorruptLog as error:
@@ -319,6 +318,17 @@ class Journal:
         for decision in stale:
             _fail(decision, Stale())
         self._on_foreign()
+
+
+def _try(state: RunState, records: Iterable[Record]) -> tuple[RunState, tuple[_Noted, ...]]:
+    """Return the state after `records`, `state` stays as it is. Raises CorruptLog."""
+    trial = state.overlay()
+    written: list[_Noted] = []
+    for record in records:
+        changes = step(trial, record)
+        trial.apply(record, changes)
+        written.append(_Noted(record, changes))
+    return trial, tuple(written)
 
 
 def _fail(decision: _Decision, why: Exception) -> None:

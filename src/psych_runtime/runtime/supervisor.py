@@ -57,8 +57,8 @@ class Executor(Protocol):
     def died(self, worker: str) -> None:
         """The store says that the worker is dead. On the executor's loop."""
 
-    def notice(self, run_id: str, seen: Seen) -> None:
-        """The store says where a held Run stands. On the executor's loop."""
+    def notice(self, seen: Mapping[str, Seen]) -> None:
+        """The store says where held Runs stand. On the executor's loop."""
 
     def adopt(self, worker: str, header: RunRow) -> None:
         """The store says that a Run is ours that nobody here knows. On the executor's loop."""
@@ -154,15 +154,12 @@ class Supervisor:
             self._executor.post(lambda: self._executor.died(worker))
             return
         self._executor.lease.renewed(worker, now=renewed.now, sent=sent)
+        self._executor.post(lambda: self._executor.notice(renewed.seen))
         for run_id, seen in renewed.seen.items():
-            self._tell(run_id, seen)
             if seen.abort or seen.overdue:
                 self._must_stop.setdefault(run_id, self._system.monotonic())
         for run_id in [one for one in self._must_stop if one not in held]:
             del self._must_stop[run_id]
-
-    def _tell(self, run_id: str, seen: Seen) -> None:
-        self._executor.post(lambda: self._executor.notice(run_id, seen))
 
     def _watch_executor(self, stands_seconds: float) -> None:
         """Say once which tool blocks the loop, and where (R-21)."""

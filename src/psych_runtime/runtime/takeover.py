@@ -1,14 +1,15 @@
 """Claims, and Runs that are settled by somebody who never holds them (R-4, R-7)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime._version import __version__
-from psych_runtime.core.codec import Position, decode, seal
+from psych_runtime.core.codec import Entry, Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change
@@ -26,8 +27,9 @@ __all__ = [
     "Claim",
     "End",
     "Folded",
+    "admission",
     "claim_unit",
-    "first_record",
+    "fold_entries",
     "fold_rows",
     "mark_corrupt",
     "take_and_settle",
@@ -106,24 +108,34 @@ def _attempt_started(run_id: str, claim: Claim, system: System) -> AttemptStarte
     )
 
 
-def first_record(rows: Sequence[RecordRow]) -> RunAdmitted:
-    """Return the admission that a log begins with. Raises CorruptLog, NewerRecord."""
-    first = decode(rows[0]).record
+def admission(entry: Entry) -> RunAdmitted:
+    """Return the admission that a log begins with. Raises CorruptLog for another record."""
+    first = entry.record
     if not isinstance(first, RunAdmitted):
-        raise CorruptLog(reason="run_is_none", run_id=rows[0].run_id, seq=rows[0].seq)
+        raise CorruptLog(reason="run_is_none", run_id=first.run_id, seq=first.seq)
     return first
 
 
-def fold_rows(rows: Sequence[RecordRow], before: Sequence[Message] = ()) -> Folded:
-    """Fold a whole log; `before` is what was said in its thread. CorruptLog, NewerRecord."""
-    first = first_record(rows)
+def fold_entries(
+    entries: Sequence[Entry], rest: Iterable[Entry], *, run_salt: str, before: Sequence[Message]
+) -> Folded:
+    """Fold a whole log: `entries`, at least its first, then `rest`. Raises CorruptLog.
+
+    `before` is what was said in its thread.
+    """
+    first = admission(entries[0])
     conversation = Conversation(before)
     state = RunState()
-    for row in rows:
-        entry = decode(row)
+    for entry in chain(entries, rest):
         advance(state, entry)
         conversation.add(entry.record)
-    return Folded(state, conversation, first, rows[0].salt or "")
+    return Folded(state, conversation, first, run_salt)
+
+
+def fold_rows(rows: Sequence[RecordRow]) -> Folded:
+    """Fold a whole log. Raises CorruptLog, NewerRecord."""
+    rest = map(decode, rows[1:])
+    return fold_entries([decode(rows[0])], rest, run_salt=rows[0].salt or "", before=())
 
 
 async def mark_corrupt(

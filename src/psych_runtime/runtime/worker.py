@@ -4,21 +4,21 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
 from typing import Final
 
 from psych_runtime._version import __version__
-from psych_runtime.core.codec import SCHEMA_VERSION
-from psych_runtime.core.validation import read_spec
-from psych_runtime.errors import InvalidSpec, StoreUnavailable
+from psych_runtime.core.models import altered
+from psych_runtime.errors import RunNotFound, StoreError, StoreUnavailable
 from psych_runtime.ports.answers import CapReached, Committed
-from psych_runtime.ports.store import Exclude, Seen, Store
+from psych_runtime.ports.store import Seen, Store
 from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.choosing import Chooser, Pick, is_risky
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
-from psych_runtime.runtime.execution import execute
+from psych_runtime.runtime.execution import Known, execute
 from psych_runtime.runtime.flusher import Flusher
 from psych_runtime.runtime.host import Host
 from psych_runtime.runtime.lease import Lease
@@ -28,17 +28,20 @@ from psych_runtime.runtime.supervisor import Supervisor
 from psych_runtime.runtime.takeover import Claim, End, claim_unit, take_and_settle
 from psych_runtime.tools.code import CodeExecutor
 from psych_schema.spec import AgentSpec
-from psych_schema.store import RunRow
+from psych_schema.store import RecordRow, RunRow
 
 __all__ = ["Worker"]
 
 _log: Final = logging.getLogger("psych_runtime")
 
 _HEARTBEAT_SECONDS: Final = 0.2
-_RISKY_CRASHES: Final = 2  # a Run that crashed so often runs alone of its kind (R-7)
-_MAX_LEFT_ALONE: Final = 256
 _HANDING_OVER_SECONDS: Final = 5.0  # for what is cut to end (R-19), and to be written
+_WINDOW: Final = 64  # tenants of one look (R-15): where it finds so many Runs, there may be more
+_HEARING_SECONDS: Final = 3600.0
+_SHORT_LOG: Final = 64  # records that are read while the Run is being claimed
 _EXHAUSTED: Final = End("failed", "attempts_exhausted")
+
+type Log = Sequence[RecordRow]
 
 
 class Worker:
@@ -76,12 +79,11 @@ class Worker:
         self._held: dict[str, Attempt] = {}
         self._claiming: set[str] = set()
         self._broken: set[str] = set()  # Runs whose last attempt here died of a bug
-        self._postponed: set[str] = set()  # Runs that wait until no risky one is held
-        self._left_alone: dict[str, None] = {}  # Runs that another build must go on with
-        self._specs: dict[tuple[str, str], AgentSpec | None] = {}
+        self._chooser = Chooser(runtime, max_attempts=max_attempts)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event = asyncio.Event()
+        self._more = True  # Runs may wait that the last look did not give
         self._alive_at = 0.0
         self._after_tenant = chr(33 + int(90 * runtime.system.random()))  # each elsewhere (R-15)
         self._context = runtime.new_context(None)
@@ -173,18 +175,22 @@ class Worker:
             self._lose(attempt, "the worker was declared dead")
         self._begin(self._enlist())
 
-    def notice(self, run_id: str, seen: Seen) -> None:
-        """Compare what the store says of a held Run with what the attempt knows."""
-        attempt = self._held.get(run_id)
-        if attempt is None or not attempt.begun:
-            return
+    def notice(self, seen: Mapping[str, Seen]) -> None:
+        """Compare what the store says of held Runs with what their attempts know."""
+        for run_id, one in seen.items():
+            attempt = self._held.get(run_id)
+            if attempt is not None and attempt.begun:
+                self._compare(attempt, one)
+
+    def _compare(self, attempt: Attempt, seen: Seen) -> None:
         if seen.epoch > attempt.epoch:
             self._lose(attempt, "another attempt took the run")
         elif seen.epoch == attempt.epoch:
             if seen.overdue:
                 attempt.pass_deadline()
-            if seen.head > attempt.journal.position.seq:
-                attempt.journal.nudge()
+            journal = attempt.journal
+            if seen.head > journal.position.seq and not journal.busy:  # else it hears by itself
+                journal.nudge()
 
     def adopt(self, worker: str, header: RunRow) -> None:
         """Claim anew a Run of ours that nobody here knows, never under the epoch found.
@@ -196,22 +202,35 @@ class Worker:
         crashes = header.crashes + (header.run_id in self._broken)
         self._broken.discard(header.run_id)
         if crashes >= self._host.max_attempts:
-            self._begin(self._exhaust(header, crashes, worker))
+            self._begin(self._exhaust(Pick(header, crashes), worker))
         else:
-            self._begin(self._reclaim(header, crashes, worker))
+            self._begin(self._reclaim(Pick(header, crashes), worker))
 
     # claiming
 
     async def _claim_until_stopped(self) -> None:
-        while not self._host.draining:
-            self._wake.clear()
-            claimed = 0
-            try:
-                claimed = await self._claim()
-            except (StoreUnavailable, Lost) as error:
-                _log.debug("no claims: %s", error)
-            if not claimed and not self._host.draining:
-                await self._idle(self._poll_seconds)
+        hearing = self._spawn(self._hear())
+        try:
+            while not self._host.draining:
+                self._wake.clear()
+                again = False
+                try:
+                    again = await self._claim()
+                except (StoreUnavailable, Lost) as error:
+                    _log.debug("no claims: %s", error)
+                if not again and not self._host.draining:
+                    await self._idle(self._poll_seconds)
+        finally:
+            hearing.cancel()
+
+    async def _hear(self) -> None:
+        """Look for Runs when the store hears of some; polls find those it does not hear of."""
+        seen = 0
+        while True:
+            count = await self.runtime.store.arrival(seen, _HEARING_SECONDS)
+            if count != seen:
+                seen = count
+                self._wake.set()
 
     async def _idle(self, seconds: float) -> None:
         try:
@@ -220,51 +239,37 @@ class Worker:
         except TimeoutError:
             return
 
-    async def _claim(self) -> int:
-        """Claim what there are slots for; 0: nothing has changed, there is time to idle."""
+    async def _claim(self) -> bool:
+        """Claim what there are slots for; False: there is time to idle, until somebody wakes."""
         free = self._concurrency - len(self._held) - len(self._claiming)
         worker = self.lease.worker
+        self._more = True
         if free <= 0 or worker is None or not self.lease.fresh():
-            return 0
+            return False
         sent = self.runtime.system.monotonic()
-        risky = any(one.header.crashes >= _RISKY_CRASHES for one in self._held.values())
-        if not risky:
-            self._postponed.clear()
-        not_now = (*self.in_hand(), *self._postponed, *self._left_alone)
-        exclude = Exclude(not_now, self._unrunnable(), SCHEMA_VERSION)
         found = await self.runtime.store.ready(
-            free, after_tenant=self._after_tenant, exclude=exclude
+            free,
+            after_tenant=self._after_tenant,
+            exclude=self._chooser.exclude(self.in_hand(), self._held.values()),
         )
         self.lease.observe(found.now, sent)
+        self._more = len(found.headers) >= min(free, _WINDOW)
         if not found.headers:
-            return 0
+            return False
         self._after_tenant = found.headers[-1].tenant
-        picked: list[tuple[RunRow, int]] = []
-        learned = 0
-        for header in found.headers:
-            crashes = header.crashes + (header.state == "running")
-            if await self._spec(header) is None:
-                learned += 1  # left out from now on: what stands behind it comes next
-                continue
-            if crashes >= self._host.max_attempts:
-                self._begin(self._exhaust(header, crashes, worker))
-                continue
-            if crashes >= _RISKY_CRASHES:
-                if risky:
-                    self._postponed.add(header.run_id)
-                    learned += 1
-                    continue
-                risky = True
-            picked.append((header, crashes))
-        return learned + await self._claim_each(picked, worker)
+        chosen = await self._chooser.choose(found.headers, self._held.values())
+        for one in chosen.exhausted:
+            self._begin(self._exhaust(one, worker))
+        moved = await self._claim_each(chosen.picked, worker)
+        return chosen.learned > 0 or (moved and self._more)
 
-    async def _claim_each(self, picked: list[tuple[RunRow, int]], worker: str) -> int:
+    async def _claim_each(self, picked: Sequence[Pick], worker: str) -> bool:
         """Take each Run by a unit of its own; losing a race is normal.
 
-        Return how many are not ready any more: one that its tenant's cap kept out still is.
+        Tell whether any is not ready any more: one that its tenant's cap kept out still is.
         """
         if not picked or self.lease.worker != worker:
-            return 0
+            return False
         units = [
             claim_unit(
                 header,
@@ -275,6 +280,7 @@ class Worker:
         ]
         ids = {header.run_id for header, _ in picked}
         self._claiming |= ids
+        reading = self._read_ahead([header for header, _ in picked])
         try:
             found = await commit_surely(
                 self.runtime.store,
@@ -282,31 +288,59 @@ class Worker:
                 system=self.runtime.system,
                 give_up=lambda: self.lease.worker != worker or self._host.draining,
             )
-            for (header, crashes), answer in zip(picked, found, strict=True):
+            logs = await reading
+            for (header, crashes), unit, answer in zip(picked, units, found, strict=True):
                 if isinstance(answer, Committed) and self.lease.worker == worker:
-                    await self._start(header, crashes)
-            return sum(not isinstance(answer, CapReached) for answer in found)
+                    rows = logs.get(header.run_id)
+                    [claim] = unit.changes[0].records
+                    known = None if rows is None else Known(rows, claim)
+                    await self._start(header, crashes, known)
+            return not all(isinstance(answer, CapReached) for answer in found)
         except Lost:
-            return 0
+            return False
         finally:
+            reading.cancel()
             self._claiming -= ids
 
-    async def _reclaim(self, header: RunRow, crashes: int, worker: str) -> None:
-        await self._claim_each([(header, crashes)], worker)
+    def _read_ahead(self, headers: Iterable[RunRow]) -> asyncio.Future[Mapping[str, Log]]:
+        """Read short logs up to their heads while the claims are under way.
 
-    async def _start(self, header: RunRow, crashes: int) -> None:
-        spec = await self._spec(header)
+        What is committed does not change; whose log is not there reads it later.
+        """
+
+        async def read(header: RunRow) -> tuple[str, Log] | None:
+            try:
+                rows = await self.runtime.store.read(
+                    header.tenant, header.run_id, limit=header.head
+                )
+            except (StoreError, RunNotFound):
+                return None
+            return (header.run_id, rows) if len(rows) == header.head else None
+
+        async def read_all() -> Mapping[str, Log]:
+            found = await asyncio.gather(
+                *(read(header) for header in headers if header.head <= _SHORT_LOG)
+            )
+            return dict(one for one in found if one is not None)
+
+        return asyncio.get_running_loop().create_task(read_all(), context=self._context.copy())
+
+    async def _reclaim(self, one: Pick, worker: str) -> None:
+        await self._claim_each([one], worker)
+
+    async def _start(self, header: RunRow, crashes: int, known: Known | None) -> None:
+        spec = await self._chooser.spec(header)
         if spec is None:
             return  # the supervisor finds it as a stray
-        header = header.model_copy(update={"crashes": crashes})
+        header = altered(header, {"crashes": crashes})
         attempt = Attempt(self._host, header, epoch=header.epoch + 1)
         attempt.watch_deadline()
         self._held[header.run_id] = attempt
-        attempt.task = self._spawn(self._execute(attempt, spec))
+        attempt.task = self._spawn(self._execute(attempt, spec, known))
 
-    async def _execute(self, attempt: Attempt, spec: AgentSpec) -> None:
+    async def _execute(self, attempt: Attempt, spec: AgentSpec, known: Known | None) -> None:
         try:
-            await execute(attempt, spec)
+            await execute(attempt, spec, known)
         finally:
             attempt.forget_deadline()
             if self._held.get(attempt.run_id) is attempt:
@@ -314,13 +348,22 @@ class Worker:
             if attempt.broken:
                 self._broken.add(attempt.run_id)
             if attempt.left_alone:
-                self._left_alone[attempt.run_id] = None
-                if len(self._left_alone) > _MAX_LEFT_ALONE:
-                    del self._left_alone[next(iter(self._left_alone))]
-            self._wake.set()
+                self._chooser.leave_alone(attempt.run_id)
+            self._refill(attempt)
 
-    async def _exhaust(self, header: RunRow, crashes: int, worker: str) -> None:
+    def _refill(self, attempt: Attempt) -> None:
+        """Look for Runs at once where some may have waited for what this one held.
+
+        And once it can be claimed itself, if that is a matter of time.
+        """
+        if self._more or is_risky(attempt.header):
+            self._wake.set()
+        if attempt.parked_seconds is not None and self._loop is not None:
+            self._loop.call_later(attempt.parked_seconds, self._wake.set)
+
+    async def _exhaust(self, one: Pick, worker: str) -> None:
         """Fail a Run whose attempts keep dying (R-7)."""
+        header, crashes = one
         self._claiming.add(header.run_id)
         try:
             await take_and_settle(
@@ -333,26 +376,6 @@ class Worker:
             )
         finally:
             self._claiming.discard(header.run_id)
-
-    async def _spec(self, header: RunRow) -> AgentSpec | None:
-        """Return the Run's Spec, None when this worker cannot run it (PUB-3)."""
-        key = (header.tenant, header.version)
-        if key not in self._specs:
-            text = await self.runtime.store.version(*key)
-            try:
-                self._specs[key] = read_spec(text) if text is not None else None
-            except InvalidSpec as error:
-                _log.warning("version %s cannot be read by this build: %s", header.version, error)
-                self._specs[key] = None
-        spec = self._specs[key]
-        return None if spec is None or self.runtime.missing(spec) else spec
-
-    def _unrunnable(self) -> tuple[str, ...]:
-        return tuple(
-            hash
-            for (_, hash), spec in self._specs.items()
-            if spec is None or self.runtime.missing(spec)
-        )
 
     # being alive
 
@@ -454,9 +477,10 @@ class Worker:
     def _spawn(
         self, work: Coroutine[None, None, None], context: Context | None = None
     ) -> asyncio.Task[None]:
-        """Start a task in a context of its own, never in a Run's (RUN-12)."""
+        """Start a task at once, in a context of its own, never in a Run's (RUN-12)."""
         own = self.runtime.new_context(None) if context is None else context
-        task = asyncio.get_running_loop().create_task(work, context=own)
+        loop = asyncio.get_running_loop()
+        task = asyncio.Task(work, loop=loop, context=own, eager_start=True)
         self._tasks.add(task)
         task.add_done_callback(self._reap)
         return task

@@ -31,10 +31,11 @@ from psych_runtime.ports.store import (
     RunFilter,
     Unit,
 )
+from psych_runtime.store._arrivals import Arrivals
 from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._memory_index import INDEXED, MemoryIndex
 from psych_runtime.store._memory_workers import MemoryWorkers
-from psych_runtime.store._notices import Heads, Notices
+from psych_runtime.store._notices import Notices
 from psych_runtime.store._order import (
     decode_cursor,
     encode_cursor,
@@ -45,12 +46,13 @@ from psych_runtime.store._order import (
 )
 from psych_runtime.store._storable import check_storable, check_unit
 from psych_runtime.store.units import (
+    OVER,
     admitted,
     changed,
     check_deletion,
     check_units,
-    heads_after,
     is_as_seen,
+    news_of,
 )
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
@@ -63,6 +65,7 @@ class MemoryRows:
     def __init__(self, system: System) -> None:
         self.system = system
         self.notices = Notices()
+        self.arrivals = Arrivals()
         self._lock = threading.Lock()
         self._runs: dict[str, RunRow] = {}
         self._logs: dict[str, list[RecordRow]] = {}
@@ -79,17 +82,20 @@ class MemoryRows:
         check_units(units)
         for unit in units:
             check_unit(unit)
-        moved: Heads = {}
+        landed: list[Unit] = []
         with self._lock:
             answers: list[Answer] = []
             for unit in units:
                 answer = self._judge(unit)
                 if answer is None:
                     self._apply(unit)
-                    moved |= heads_after(unit)
+                    landed.append(unit)
                     answer = Committed()
                 answers.append(answer)
-        self.notices.tell(moved)
+        news = news_of(landed)
+        self.notices.announce(news)
+        if news.work:
+            self.arrivals.tell()
         return answers
 
     def _judge(self, unit: Unit) -> Answer | None:
@@ -188,15 +194,18 @@ class MemoryRows:
         check_storable(tenant, run_id, key)
         return self._keys.get((tenant, run_id), {}).get(key)
 
-    def moved(self, tenant: str, heads: Mapping[str, int]) -> set[str]:
-        """Return Runs of this tenant that are past the given heads."""
+    def moved(self, tenant: str, heads: Mapping[str, int], *, over: bool) -> set[str]:
+        """Return Runs of this tenant that are past the given heads, and over if asked for."""
         check_storable(tenant, *heads)
         with self._lock:
             found = {run_id: self._runs.get(run_id) for run_id in heads}
         return {
             run_id
             for run_id, header in found.items()
-            if header is not None and header.tenant == tenant and header.head > heads[run_id]
+            if header is not None
+            and header.tenant == tenant
+            and header.head > heads[run_id]
+            and (header.state in OVER or not over)
         }
 
     def ready(self, limit: int, after_tenant: str, exclude: Exclude) -> Found:
@@ -267,7 +276,10 @@ class MemoryRows:
         """Mark workers dead (R-6)."""
         check_storable(observer)
         with self._lock:
-            return self._workers.bury(observer, self.system.now())
+            buried = self._workers.bury(observer, self.system.now())
+        if buried:
+            self.arrivals.tell()
+        return buried
 
     def sweep(self) -> None:
         """Forget dead workers that no header names."""

@@ -315,9 +315,15 @@ class FaultyStore:
         """Read a document."""
         return await self._call(lambda: self._inner.document(tenant, hash))
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Wait for Runs to move."""
-        return await self._call(lambda: self._inner.wait(tenant, heads, seconds))
+        return await self._call(lambda: self._inner.wait(tenant, heads, seconds, over=over))
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Wait for work, without faults: it asks the store nothing."""
+        return await self._inner.arrival(seen, seconds)
 
     async def list_runs(
         self,

@@ -13,6 +13,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._memory_rows import MemoryRows
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
@@ -29,6 +30,7 @@ class MemoryStore:
 
     def __init__(self, system: System | None = None) -> None:
         self._shared = MemoryRows(system or System())
+        self._arriving = Arriving(self._shared.arrivals)
         self._closed = False
 
     @property
@@ -101,6 +103,7 @@ class MemoryStore:
         """Return another handle of the same rows."""
         twin = copy.copy(self)
         twin._shared = self._rows
+        twin._arriving = Arriving(self._shared.arrivals)
         return twin
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
@@ -121,15 +124,21 @@ class MemoryStore:
         """Return a document's text."""
         return self._rows.text("document", tenant, hash)
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Return Runs that may have moved; woken by the commit itself, in any loop."""
         rows = self._rows
-        with rows.notices.waiting(tenant, heads) as waiter:
-            moved = rows.moved(tenant, heads)
+        with rows.notices.waiting(tenant, heads, over=over) as waiter:
+            moved = rows.moved(tenant, heads, over=over)
             if moved:
                 return frozenset(moved)
             await waiter.sleep(seconds)
-            return frozenset(waiter.woken | rows.moved(tenant, heads))
+            return frozenset(waiter.woken | rows.moved(tenant, heads, over=over))
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Return how many times there may have been work, once it is not `seen`."""
+        return await self._arriving.wait(seen, seconds)
 
     async def list_runs(
         self,
@@ -167,6 +176,7 @@ class MemoryStore:
     async def close(self) -> None:
         """End this handle; the others go on."""
         self._closed = True
+        self._arriving.close()
 
     async def __aenter__(self) -> Self:
         """Return the store itself."""

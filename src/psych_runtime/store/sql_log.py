@@ -92,10 +92,10 @@ class LogStatements:
         c = self._t.run.c
         return select(*c).where(c.run_id == bindparam("run_id"), c.tenant == bindparam("tenant"))
 
-    def read_head(self) -> Select[int]:
-        """Read a tenant's head alone. No row: RunNotFound."""
+    def read_head(self) -> Select[int, str]:
+        """Read a tenant's head and state alone. No row: RunNotFound."""
         c = self._t.run.c
-        return select(c.head).where(
+        return select(c.head, c.state).where(
             c.run_id == bindparam("run_id"), c.tenant == bindparam("tenant")
         )
 

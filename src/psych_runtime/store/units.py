@@ -5,22 +5,26 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from psych_runtime.ports.store import UNSET, Admit, After, Change, HeaderChange, Remaining, Unit
-from psych_runtime.store._notices import Heads
+from psych_runtime.store._notices import Heads, News
 from psych_schema.common import RunPhase
 from psych_schema.store import RunRow
 
 __all__ = [
     "MAX_DELETED",
+    "OVER",
     "admitted",
     "changed",
     "check_deletion",
     "check_units",
     "edit_open",
     "enters",
-    "heads_after",
     "is_as_seen",
     "leaves",
+    "news_of",
 ]
+
+OVER: Final = frozenset[object](("settled", "corrupt"))
+"""States that a Run does not leave."""
 
 MAX_DELETED: Final = 90  # Runs of one delete_runs
 
@@ -112,15 +116,25 @@ def edit_open(before: Mapping[str, int], edit: HeaderChange) -> dict[str, int]:
     return after
 
 
-def heads_after(unit: Unit) -> Heads:
-    """Return the heads to wake waiters with; a change without records wakes them, too."""
+def news_of(units: Iterable[Unit]) -> News:
+    """Return what committed units tell whoever waits for their Runs, or for work."""
     heads: Heads = {}
-    for change in unit.changes:
-        if change.records:
-            heads[unit.tenant, change.run_id] = change.records[-1].row.seq
-        elif isinstance(change, Change):
-            heads[unit.tenant, change.run_id] = change.expect_head + 1
-    return heads
+    touched: Heads = {}
+    over: set[tuple[str, str]] = set()
+    work = False
+    for unit in units:
+        for change in unit.changes:
+            name = unit.tenant, change.run_id
+            state = change.header.state
+            if change.records:
+                heads[name] = change.records[-1].row.seq
+            elif isinstance(change, Change):
+                touched[name] = change.expect_head
+            if state == "ready":
+                work = True
+            elif state in OVER:
+                over.add(name)
+    return News(heads, touched, frozenset(over), work)
 
 
 def enters(state: RunPhase, edit: HeaderChange) -> bool:

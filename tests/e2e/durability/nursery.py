@@ -1,15 +1,8 @@
-"""Starts worker processes quickly: imports once, forks for each line it reads.
-
-A line is JSON with the fields of `Job`; the answer is the worker's process id. It ends, and its
-workers with it, when its input does.
-"""
+"""What a worker process is that is killed; each line of input is JSON with the fields of `Job`."""
 
 import asyncio
 import json
-import os
 import random
-import signal
-import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +18,7 @@ from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll
 from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.model import ModelEvent, ModelRequest
+from tests.processes.forks import append, fork_each
 
 TURNS = 3
 
@@ -65,10 +59,7 @@ def make_runtime(job: Job) -> Runtime:
     folder = Path(job.folder)
 
     async def effect(context: ToolContext, name: str) -> str:
-        line = f"{name} {context.idempotency_key} {context.epoch}\n"
-        descriptor = os.open(folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, line.encode())
-        os.close(descriptor)
+        append(folder, "effects", name, context.idempotency_key, context.epoch)
         await while_there(folder / "hold_tools")
         if job.slow:
             await asyncio.sleep(random.random() * 0.05)
@@ -104,26 +95,5 @@ async def work(job: Job) -> None:
         await worker.run()
 
 
-def main() -> None:
-    """Fork a worker for each line of input."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    children: list[int] = []
-    for line in sys.stdin:
-        job = Job(**json.loads(line))
-        child = os.fork()
-        if child == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.close(0)
-            asyncio.run(work(job))
-            os._exit(0)
-        children.append(child)
-        print(child, flush=True)
-    for child in children:
-        try:
-            os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-
-
 if __name__ == "__main__":
-    main()
+    fork_each(lambda line: work(Job(**json.loads(line))))

@@ -1,16 +1,11 @@
 """Real processes on one store: killed, stopped, woken (RUN-1, RUN-2, D9)."""
 
 import asyncio
-import json
-import os
 import random
-import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import NamedTuple
 
 import pytest
@@ -20,7 +15,13 @@ from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.store import Store
 from psych_runtime.store.open import open_store
 from psych_runtime.testing.fake_model import FakeModel
-from psych_schema.record import ModelCompleted, RunSettled, ToolCompleted, ToolStarted
+from psych_schema.record import (
+    AttemptStarted,
+    ModelCompleted,
+    RunSettled,
+    ToolCompleted,
+    ToolStarted,
+)
 from tests.e2e.durability.nursery import TURNS, Job
 from tests.functional.engine.harness import (
     ACME,
@@ -33,10 +34,12 @@ from tests.functional.engine.harness import (
     run_to_end,
     runtime,
 )
+from tests.processes.nursery import Nursery, Process
 from tests.stores.dynamo import CREDENTIALS, dynamo_place
 from tests.stores.kinds import tables_of
 
 LEASE_SECONDS = 1.0
+CALM_LEASE_SECONDS = 3.0  # where nobody alive may miss it, with many tests on two processors
 
 
 class Place(NamedTuple):
@@ -46,38 +49,19 @@ class Place(NamedTuple):
     prefix: str
 
 
-class Nursery:
-    """The process that starts workers."""
+class Hands:
+    """Worker processes on one place, and what their tools have done."""
 
-    def __init__(self, folder: Path, place: Place) -> None:
+    def __init__(self, folder: Path, place: Place, nursery: Nursery[Job]) -> None:
         self.folder = folder
         self._place = place
-        command = [sys.executable, "-m", "tests.e2e.durability.nursery"]
-        self._process = Popen(command, stdin=PIPE, stdout=PIPE, text=True)
-        self._live: set[int] = set()
+        self._nursery = nursery
 
-    def start(self, *tools: str, slow: bool = False) -> int:
-        """Start a worker whose model asks for `tools`; return its process id."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+    def start(self, *tools: str, slow: bool = False, lease: float = LEASE_SECONDS) -> Process:
+        """Start a worker whose model asks for `tools`."""
         place = self._place
-        job = Job(str(self.folder), place.url, place.prefix, LEASE_SECONDS, list(tools), slow)
-        self._process.stdin.write(json.dumps(vars(job)) + "\n")
-        self._process.stdin.flush()
-        pid = int(self._process.stdout.readline())
-        self._live.add(pid)
-        return pid
-
-    def kill(self, pid: int) -> None:
-        """Kill a worker with -9."""
-        self._live.discard(pid)
-        os.kill(pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        """End it and its workers."""
-        for pid in self._live:
-            os.kill(pid, signal.SIGKILL)
-        self._process.communicate()
+        job = Job(str(self.folder), place.url, place.prefix, lease, list(tools), slow)
+        return self._nursery.start(job)
 
     def effects(self) -> list[str]:
         """Return every execution of a tool: name, call id, epoch."""
@@ -102,11 +86,10 @@ async def place(
 
 
 @pytest.fixture
-def nursery(tmp_path: Path, place: Place) -> Iterator[Nursery]:
-    """A process that starts workers on `place`."""
-    made = Nursery(tmp_path, place)
-    yield made
-    made.close()
+def hands(tmp_path: Path, place: Place) -> Iterator[Hands]:
+    """What starts workers on `place`."""
+    with Nursery[Job]("tests.e2e.durability.nursery") as nursery:
+        yield Hands(tmp_path, place, nursery)
 
 
 @pytest.fixture
@@ -118,26 +101,28 @@ async def store(place: Place) -> AsyncIterator[Store]:
         yield opened
 
 
-async def in_a_tool(nursery: Nursery, store: Store, name: str) -> tuple[int, str]:
-    """Start a Run whose tool has begun and is held; return its worker's pid and the Run."""
-    hold = nursery.folder / "hold_tools"
+async def in_a_tool(
+    hands: Hands, store: Store, name: str, *, lease: float = LEASE_SECONDS
+) -> tuple[Process, str]:
+    """Start a Run whose tool has begun and is held; return its worker's process and the Run."""
+    hold = hands.folder / "hold_tools"
     hold.touch()
-    pid = nursery.start(name)
+    process = hands.start(name, lease=lease)
     run = await admit(store, agent(name))
-    await eventually(nursery.effects)
-    return pid, run
+    await eventually(hands.effects)
+    return process, run
 
 
-async def stop_outside_a_write(store: Store, pid: int) -> None:
+async def stop_outside_a_write(store: Store, process: Process) -> None:
     """Stop a process, and not inside a write: with SQLite that would block all writers."""
     probe = System()
 
     async def stopped() -> bool:
-        os.kill(pid, signal.SIGSTOP)
+        process.stop()
         try:
             await store.enlist(probe.new_id("wrk"), lease_seconds=0.0, build="test", tools=())
         except StoreUnavailable:
-            os.kill(pid, signal.SIGCONT)
+            process.go_on()
             return False
         return True
 
@@ -149,43 +134,84 @@ async def live_workers(store: Store) -> set[str]:
     return {row.id for row in await store.workers() if row.build != "test"}
 
 
-async def test_run_1_killed_in_an_unsafe_call(nursery: Nursery, store: Store) -> None:
+async def are_alive(store: Store, number: int) -> bool:
+    """Tell whether so many workers are alive and real."""
+    return len(await live_workers(store)) == number
+
+
+async def test_r_5_a_run_of_a_killed_worker_is_taken_by_another(hands: Hands, store: Store) -> None:
+    """By one that was there already, in the next attempt, once the killed one is called dead."""
+    worker, run = await in_a_tool(hands, store, "charge", lease=CALM_LEASE_SECONDS)
+    killed = only(await live_workers(store))
+    hands.start("charge", lease=CALM_LEASE_SECONDS)
+    await eventually(partial(are_alive, store, 2))
+    other = only(await live_workers(store) - {killed})
+    worker.kill()
+    header = await run_to_end(store, run)
+
+    assert [
+        (one.worker, one.epoch, one.reason) for one in await of_type(store, run, AttemptStarted)
+    ] == [(killed, 1, "fresh"), (other, 2, "reclaimed")]
+    assert header.epoch == 2
+    assert await live_workers(store) == {other}
+
+
+async def test_r_5_a_run_of_a_live_worker_is_left_to_it(hands: Hands, store: Store) -> None:
+    """Its neighbour: an idle worker is killed and called dead, and the held Run is not taken."""
+    _, run = await in_a_tool(hands, store, "charge", lease=CALM_LEASE_SECONDS)
+    holder = only(await live_workers(store))
+    hands.start("charge", lease=CALM_LEASE_SECONDS)
+    await eventually(partial(are_alive, store, 2))
+    other = only(await live_workers(store) - {holder})
+    idle = hands.start("charge", lease=CALM_LEASE_SECONDS)
+    await eventually(partial(are_alive, store, 3))
+    idle.kill()
+    await eventually(partial(are_alive, store, 2))
+    assert await live_workers(store) == {holder, other}
+    (hands.folder / "hold_tools").unlink()
+    await run_to_end(store, run)
+
+    attempt = only(await of_type(store, run, AttemptStarted))
+    assert (attempt.worker, attempt.epoch, attempt.reason) == (holder, 1, "fresh")
+
+
+async def test_run_1_killed_in_an_unsafe_call(hands: Hands, store: Store) -> None:
     """The second process finishes; the call was executed once and its outcome is unknown."""
-    pid, run = await in_a_tool(nursery, store, "charge")
-    nursery.kill(pid)
-    (nursery.folder / "hold_tools").unlink()
-    nursery.start("charge")
+    worker, run = await in_a_tool(hands, store, "charge")
+    worker.kill()
+    (hands.folder / "hold_tools").unlink()
+    hands.start("charge")
     await run_to_end(store, run)
 
     done = only(await of_type(store, run, ToolCompleted))
     assert done.outcome == "unknown"
-    assert nursery.effects() == [f"charge {done.call_id} 1"]
+    assert hands.effects() == [f"charge {done.call_id} 1"]
     assert only(await of_type(store, run, RunSettled)).output == "Done."
 
 
-async def test_run_1_killed_in_a_safe_call(nursery: Nursery, store: Store) -> None:
+async def test_run_1_killed_in_a_safe_call(hands: Hands, store: Store) -> None:
     """The second process executes it again, under the same idempotency key."""
-    pid, run = await in_a_tool(nursery, store, "put")
-    nursery.kill(pid)
-    (nursery.folder / "hold_tools").unlink()
-    nursery.start("put")
+    worker, run = await in_a_tool(hands, store, "put")
+    worker.kill()
+    (hands.folder / "hold_tools").unlink()
+    hands.start("put")
     await run_to_end(store, run)
 
     done = only(await of_type(store, run, ToolCompleted))
     assert done.outcome == "ok"
-    assert nursery.effects() == [f"put {done.call_id} 1", f"put {done.call_id} 2"]
+    assert hands.effects() == [f"put {done.call_id} 1", f"put {done.call_id} 2"]
     assert [one.tries for one in await of_type(store, run, ToolStarted)] == [1, 2]
 
 
-async def test_run_2_stopped_past_its_lease_in_a_tool(nursery: Nursery, store: Store) -> None:
+async def test_run_2_stopped_past_its_lease_in_a_tool(hands: Hands, store: Store) -> None:
     """Taken over while it slept; awake again it writes nothing and comes back as another."""
-    pid, run = await in_a_tool(nursery, store, "charge")
-    await stop_outside_a_write(store, pid)
-    nursery.start("charge")
+    worker, run = await in_a_tool(hands, store, "charge")
+    await stop_outside_a_write(store, worker)
+    hands.start("charge")
     header = await run_to_end(store, run)
     before = await live_workers(store)
-    (nursery.folder / "hold_tools").unlink()
-    os.kill(pid, signal.SIGCONT)
+    (hands.folder / "hold_tools").unlink()
+    worker.go_on()
 
     async def is_back() -> bool:
         return bool(await live_workers(store) - before)
@@ -193,22 +219,22 @@ async def test_run_2_stopped_past_its_lease_in_a_tool(nursery: Nursery, store: S
     await eventually(is_back)
     assert await store.header(ACME.tenant, run) == header
     assert header.epoch == 2
-    assert len(nursery.effects()) == 1
+    assert len(hands.effects()) == 1
 
 
-async def test_run_2_stopped_past_its_lease_before_a_tool(nursery: Nursery, store: Store) -> None:
+async def test_run_2_stopped_past_its_lease_before_a_tool(hands: Hands, store: Store) -> None:
     """It slept in a model call that asks for a tool: awake again it does not start the tool."""
-    hold = nursery.folder / "hold_model"
+    hold = hands.folder / "hold_model"
     hold.touch()
-    pid = nursery.start("charge")
+    worker = hands.start("charge")
     run = await admit(store, agent("charge"))
-    await eventually((nursery.folder / "model_is_held").exists)
-    await stop_outside_a_write(store, pid)
+    await eventually((hands.folder / "model_is_held").exists)
+    await stop_outside_a_write(store, worker)
     hold.unlink()
-    nursery.start("charge")
+    hands.start("charge")
     header = await run_to_end(store, run)
     before = await live_workers(store)
-    os.kill(pid, signal.SIGCONT)
+    worker.go_on()
 
     async def is_back() -> bool:
         return bool(await live_workers(store) - before)
@@ -216,23 +242,23 @@ async def test_run_2_stopped_past_its_lease_before_a_tool(nursery: Nursery, stor
     await eventually(is_back)
     assert await store.header(ACME.tenant, run) == header
     done = only(await of_type(store, run, ToolCompleted))
-    assert nursery.effects() == [f"charge {done.call_id} 2"]
+    assert hands.effects() == [f"charge {done.call_id} 2"]
 
 
-async def test_run_2_stopped_for_a_moment_goes_on(nursery: Nursery, store: Store) -> None:
+async def test_run_2_stopped_for_a_moment_goes_on(hands: Hands, store: Store) -> None:
     """Woken before anybody judged it: the same attempt ends, nothing ran twice."""
-    pid, run = await in_a_tool(nursery, store, "charge")
-    await stop_outside_a_write(store, pid)
-    os.kill(pid, signal.SIGCONT)
-    (nursery.folder / "hold_tools").unlink()
+    worker, run = await in_a_tool(hands, store, "charge")
+    await stop_outside_a_write(store, worker)
+    worker.go_on()
+    (hands.folder / "hold_tools").unlink()
     header = await run_to_end(store, run)
 
     assert header.epoch == 1
     assert only(await of_type(store, run, ToolCompleted)).outcome == "ok"
-    assert len(nursery.effects()) == 1
+    assert len(hands.effects()) == 1
 
 
-async def test_run_1_killed_at_twenty_random_instants(nursery: Nursery, store: Store) -> None:
+async def test_run_1_killed_at_twenty_random_instants(hands: Hands, store: Store) -> None:
     """Six Runs, one worker after another killed: each Run ends, exactly as its log says."""
     chance = random.Random(20)
     crew = Crew()
@@ -241,17 +267,17 @@ async def test_run_1_killed_at_twenty_random_instants(nursery: Nursery, store: S
     runs = [await admit(store, agent("put", "charge")) for _ in range(6)]
     try:
         for _ in range(20):
-            pid = nursery.start("put", "charge", slow=True)
+            worker = hands.start("put", "charge", slow=True)
             await asyncio.sleep(0.05 + chance.random() * 0.35)
-            nursery.kill(pid)
-        nursery.start("put", "charge", slow=True)
+            worker.kill()
+        hands.start("put", "charge", slow=True)
         for run in runs:
             await eventually(partial(is_settled, store, run), 60)
             await run_to_end(store, run)
     finally:
         await crew.close()
 
-    executed = Counter(tuple(line.split()[:2]) for line in nursery.effects())
+    executed = Counter(tuple(line.split()[:2]) for line in hands.effects())
     for run in runs:
         assert only(await of_type(store, run, RunSettled)).output == "Done."
         assert len(await of_type(store, run, ModelCompleted)) == TURNS + 1

@@ -39,7 +39,7 @@ async def store(kind: str, tmp_path: Path, clock: ShiftedSystem) -> AsyncIterato
         async with opened:
             yield opened
     elif kind == "dynamodb":
-        async with dynamo_store() as opened_there:
+        async with dynamo_store(clock) as opened_there:
             yield opened_there
     else:
         tables = tables_of(kind)

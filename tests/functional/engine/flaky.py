@@ -175,8 +175,14 @@ class Flaky:
     async def document(self, tenant: str, hash: str) -> str | None:
         return await self._through("document", hash, self.inner.document(tenant, hash))
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
-        return await self._through("wait", heads, self.inner.wait(tenant, heads, seconds))
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
+        act = self.inner.wait(tenant, heads, seconds, over=over)
+        return await self._through("wait", heads, act)
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        return await self._through("arrival", seen, self.inner.arrival(seen, seconds))
 
     async def list_runs(
         self,

@@ -216,8 +216,36 @@ class ForgetsDeadlines(MemoryStore):
 class WakesNobody(MemoryStore):
     """Gives up waiting at once."""
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
-        return await super().wait(tenant, heads, 0)
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
+        return await super().wait(tenant, heads, 0, over=over)
+
+
+class WakesForAnything(MemoryStore):
+    """Takes a Run that has moved for one that is over."""
+
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
+        return await super().wait(tenant, heads, seconds)
+
+
+class CountsNoBurials(MemoryStore):
+    """Buries without a word to those who wait for work."""
+
+    async def bury(self, observer: str) -> list[str]:
+        before = self._rows.arrivals.count
+        buried = await super().bury(observer)
+        self._rows.arrivals.count = before
+        return buried
+
+
+class WaitsForTheNext(MemoryStore):
+    """Looks at the count when it begins to wait, not at what was seen."""
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        return await super().arrival(self._rows.arrivals.count, min(seconds, 0.01))
 
 
 class LooksForAnyText(MemoryStore):
@@ -332,8 +360,10 @@ class TellsOnce(MemoryStore):
 
     told: ClassVar[set[tuple[str, int]]] = set()
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
-        moved = await super().wait(tenant, heads, seconds)
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
+        moved = await super().wait(tenant, heads, seconds, over=over)
         news = {(run_id, self._rows.header(tenant, run_id).head) for run_id in moved}
         found = frozenset(run_id for run_id, _ in news - TellsOnce.told)
         TellsOnce.told |= news
@@ -601,6 +631,9 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (KeepsAdmissionKeys, "runs_are_deleted_with_all_that_is_theirs"),
     (ForgetsTails, "a_tail_that_is_deleted_leaves_the_one_before"),
     (WakesNobody, "a_commit_of_another_handle_ends_a_wait"),
+    (WakesForAnything, "a_wait_for_the_end_ends_with_the_run"),
+    (WaitsForTheNext, "whatever_becomes_ready_is_an_arrival"),
+    (CountsNoBurials, "a_burial_is_an_arrival"),
     (IgnoresHead, "an_unanswered_commit_is_found_by_its_id"),
     (IgnoresHead, "a_late_commit_lands_at_its_head_or_never"),
     (WritesKeysApart, "a_late_commit_lands_at_its_head_or_never"),

@@ -1,12 +1,13 @@
-"""Starts the other processes of a test, and ends those that it started."""
+"""The program of the SQLite tests in processes of its own."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
+from subprocess import Popen
 
-ROOT = Path(__file__).parents[3]
+from tests.processes import tasks
+from tests.processes.tasks import go, next_line
+
+__all__ = ["go", "next_line", "started", "url_of"]
 
 
 def url_of(path: Path, query: str = "") -> str:
@@ -14,35 +15,6 @@ def url_of(path: Path, query: str = "") -> str:
     return f"sqlite:///{path}{query}"
 
 
-@contextmanager
-def started(path: Path, task: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a task of the program in a process of its own; kill it when the block is left."""
-    command = [sys.executable, "-m", "tests.functional.store.program", url_of(path), task]
-    process = subprocess.Popen(
-        [*command, *arguments],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-
-def next_line(process: subprocess.Popen[str]) -> str:
-    """Return what the process says next; empty when it has ended."""
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def go(process: subprocess.Popen[str]) -> None:
-    """Tell the process to go on."""
-    assert process.stdin is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
+def started(path: Path, task: str, *arguments: str) -> AbstractContextManager[Popen[str]]:
+    """Run a task of the program on a file; kill it when the block is left."""
+    return tasks.started("tests.functional.store.program", url_of(path), task, *arguments)

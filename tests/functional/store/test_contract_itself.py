@@ -38,7 +38,7 @@ def test_r_1_every_port_method_has_a_check() -> None:
 
 def test_r_8_every_question_to_a_store_is_asked_of_one_that_is_away() -> None:
     """A method that is new to the port must be; what asks the store nothing cannot be refused."""
-    asks_nothing = {"__aenter__", "__aexit__", "close", "migrate", "twin"}
+    asks_nothing = {"__aenter__", "__aexit__", "arrival", "close", "migrate", "twin"}
     assert _port_methods() - set(CALLS) == asks_nothing
     for name in ("a_store_that_was_away_has_nothing_half_written", "calls_that_hang_land_together"):
         assert _BY_NAME[name].methods == set(CALLS)

@@ -1,5 +1,7 @@
 """A figure beside its yardstick: the ratio, the bound, and how far to believe it."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.bench.figures import Line, spread_of
@@ -63,3 +65,20 @@ def test_bench_rounds_that_disagree_are_not_steady() -> None:
     """Half of the rounds within a quarter of the ratio is still believed."""
     assert line([1.0, 1.1, 1.2], [1.0] * 3).is_steady
     assert not line([1.0, 1.5, 2.0, 3.0], [1.0] * 4).is_steady
+
+
+def test_bench_what_is_counted_has_a_limit_of_its_own_and_no_ratio() -> None:
+    """The figure itself is judged, up to the limit; its rounds say how steady it is."""
+    counted = Line(id="x", title="an x", unit="", ours=[5.0, 4.0, 6.0], limit=5.0)
+    assert (counted.value, counted.verdict) == (5.0, "ok")
+    assert (counted.yardstick_value, counted.ratio, counted.ratio_at_best) == (None, None, None)
+    assert counted.spread == pytest.approx(0.2)
+    assert replace(counted, ours=[5.1]).verdict == "ABOVE"
+
+
+@pytest.mark.parametrize(
+    ("bound", "limit", "verdict"), [(2.0, 8.0, "ok"), (1.9, 8.0, "ABOVE"), (2.0, 7.9, "ABOVE")]
+)
+def test_bench_a_line_with_both_must_keep_both(bound: float, limit: float, verdict: str) -> None:
+    """Beside its yardstick, and in its unit."""
+    assert replace(line([8.0], [4.0], bound=bound), limit=limit).verdict == verdict

@@ -1,5 +1,12 @@
 """The guard says when the machine was too busy to believe."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
 from tests.bench.guard import Guard, Spin, why_not, work
 
 
@@ -36,3 +43,36 @@ def test_bench_nothing_watched_is_nothing_believed() -> None:
 def test_bench_the_known_loop_takes_processor_time() -> None:
     """What is timed is really done."""
     assert work().cpu_seconds > 0
+
+
+HOG = """
+import os
+os.sched_setaffinity(0, {%d})
+print("hogging", flush=True)
+while True:
+    os.getpid()
+"""
+
+
+@pytest.fixture
+def hog() -> Iterator[None]:
+    """Share one core with a process that is never idle."""
+    cores = os.sched_getaffinity(0)
+    core = min(cores)
+    process = subprocess.Popen([sys.executable, "-c", HOG % core], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"hogging\n"
+    os.sched_setaffinity(0, {core})
+    yield
+    os.sched_setaffinity(0, cores)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_bench_a_hog_beside_us_is_noticed(hog: None) -> None:
+    """Half of a core is not a quiet machine."""
+    guard = Guard()
+    for _ in range(10):
+        guard.look()
+    assert guard.problem.startswith("a loop waited ")

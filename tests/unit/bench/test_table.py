@@ -23,21 +23,41 @@ LINES = [
         yardstick=[4800.0],
         rate=True,
     ),
+    Line(id="commits", title="of a Run", unit="", ours=[6.0, 6.0], limit=5.0),
+    Line(
+        id="pickup",
+        title="a Run",
+        unit="ms",
+        beside="NOTIFY",
+        ours=[6.0],
+        yardstick=[1.5],
+        bound=5.0,
+        limit=10.0,
+    ),
 ]
 
 
 def test_bench_the_table_has_a_row_for_each_line_and_names_the_yardsticks() -> None:
     """As people read it."""
     assert table(LINES).splitlines() == [
-        "what                        yardstick          ratio  bound         at best  spread",
-        "-----------------------------------------------------------------------------------",
-        "fold: fold a record     31         10      µs  3.10x     2x  ABOVE    3.00x      3%",
-        "rate: Runs           1,200      4,800  runs/s  4.00x                  4.00x      0%",
+        "what                        yardstick          ratio      bound         at best  spread",
+        "---------------------------------------------------------------------------------------",
+        "fold: fold a record     31         10      µs  3.10x         2x  ABOVE    3.00x      3%",
+        "rate: Runs           1,200      4,800  runs/s  4.00x                      4.00x      0%",
+        "commits: of a Run        6                                    5  ABOVE               0%",
+        "pickup: a Run            6        1.5      ms  4.00x  5x, 10 ms     ok    4.00x      0%",
         "",
         "beside:",
         "  pydantic: fold",
         "  by hand: rate",
+        "  NOTIFY: pickup",
     ]
+
+
+def test_bench_a_table_of_counts_alone_stands_beside_nothing() -> None:
+    """No heading without anything below it."""
+    counts = [line for line in LINES if not line.beside]
+    assert table(counts).splitlines()[-1].startswith("commits: of a Run")
 
 
 def test_bench_the_document_has_the_same_in_json() -> None:
@@ -58,6 +78,7 @@ def test_bench_the_document_has_the_same_in_json() -> None:
             "ratio": 3.1,
             "ratio_at_best": 3.0,
             "bound": 2.0,
+            "limit": None,
             "verdict": "ABOVE",
             "spread": 0.032,
             "steady": True,
@@ -73,7 +94,40 @@ def test_bench_the_document_has_the_same_in_json() -> None:
             "ratio": 4.0,
             "ratio_at_best": 4.0,
             "bound": None,
+            "limit": None,
             "verdict": None,
+            "spread": 0.0,
+            "steady": True,
+            "rounds": 1,
+        },
+        {
+            "id": "commits",
+            "title": "of a Run",
+            "unit": "",
+            "value": 6.0,
+            "beside": None,
+            "yardstick": None,
+            "ratio": None,
+            "ratio_at_best": None,
+            "bound": None,
+            "limit": 5.0,
+            "verdict": "ABOVE",
+            "spread": 0.0,
+            "steady": True,
+            "rounds": 2,
+        },
+        {
+            "id": "pickup",
+            "title": "a Run",
+            "unit": "ms",
+            "value": 6.0,
+            "beside": "NOTIFY",
+            "yardstick": 1.5,
+            "ratio": 4.0,
+            "ratio_at_best": 4.0,
+            "bound": 5.0,
+            "limit": 10.0,
+            "verdict": "ok",
             "spread": 0.0,
             "steady": True,
             "rounds": 1,

@@ -129,7 +129,9 @@ def test_hides_it():
         sock.connect(({FOREIGN!r}, 9))
 
 def test_neighbour():
-    assert True
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        assert sock.getsockname()[0] == "127.0.0.1"
 """,
         encoding="utf-8",
     )

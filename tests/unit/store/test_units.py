@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from psych_runtime.ports.store import REMAINING, After, Change, HeaderChange, Unit
+from psych_runtime.store._notices import News
 from psych_runtime.store.contract._build import (
     START,
     admit,
@@ -14,9 +15,10 @@ from psych_runtime.store.contract._build import (
     sealed,
     unit,
 )
-from psych_runtime.store.units import changed, check_units, edit_open, heads_after
+from psych_runtime.store.units import changed, check_units, edit_open, news_of
 
 RUN = new_id()
+OTHER = new_id()
 
 
 def _records(*seqs: int, run_id: str = RUN, tenant: str = "acme") -> Change:
@@ -88,9 +90,17 @@ def test_r_1_open_is_edited_in_a_copy() -> None:
     assert before == {"a": 1, "b": 2}
 
 
-def test_str_1_every_change_of_a_unit_wakes_its_waiters() -> None:
-    """Also one without records."""
+def test_str_1_every_change_of_a_unit_is_news() -> None:
+    """Also one without records; an admission is work, and so is what becomes ready again."""
     admitted = admit()
-    found = heads_after(unit(admitted, change(RUN, 4, count=2), tenant="acme"))
-    assert found == {("acme", admitted.run_id): 1, ("acme", RUN): 6}
-    assert heads_after(unit(change(RUN, 4, count=0))) == {("acme", RUN): 5}
+    found = news_of([unit(admitted, change(RUN, 4, count=2)), unit(change(OTHER, 4, count=0))])
+    heads = {("acme", admitted.run_id): 1, ("acme", RUN): 6}
+    assert found == News(heads, {("acme", OTHER): 4}, frozenset(), work=True)
+    ready = HeaderChange(state="ready")
+    assert news_of([unit(change(RUN, 4, edit=ready))]).work
+    for state in ("settled", "corrupt"):
+        edit = HeaderChange(state=state)
+        found = news_of([unit(change(RUN, 4, edit=edit), change(OTHER, 4))])
+        assert found.over == frozenset({("acme", RUN)})
+        assert not found.work
+    assert news_of([]) == News({}, over=frozenset())

@@ -5,7 +5,7 @@ from typing import Final
 
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer, Committed
-from psych_runtime.ports.store import Store
+from psych_runtime.ports.store import HeaderChange, Store
 from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
 from psych_runtime.store.contract._check import Harness, check, same
 
@@ -14,16 +14,19 @@ __all__ = [
     "a_head_that_has_moved_ends_a_wait_at_once",
     "a_twin_works_in_another_thread",
     "a_wait_ends_with_nothing_after_its_seconds",
+    "a_wait_for_the_end_ends_with_the_run",
+    "closing_ends_a_wait_for_work",
     "closing_ends_one_handle_only",
     "migrating_again_changes_nothing",
     "what_was_answered_is_there_for_another_handle",
+    "whatever_becomes_ready_is_an_arrival",
 ]
 
 _LONG: Final = 30.0
 _SHORT: Final = 0.02
 
 
-async def _registered(waiting: asyncio.Task[frozenset[str]]) -> None:
+async def _registered[T](waiting: asyncio.Task[T]) -> None:
     """Give a task that waits time to begin; it must not have ended."""
     for _ in range(20):
         await asyncio.sleep(0.001)
@@ -73,6 +76,75 @@ async def a_wait_ends_with_nothing_after_its_seconds(harness: Harness) -> None:
         await _registered(waiting)
         await write(store, unit(change(run_id, 1)))
         same(await waiting, frozenset({run_id}), "a wait among other Runs' commits")
+
+
+@check("STR-1", methods=("wait", "commit"))
+async def a_wait_for_the_end_ends_with_the_run(harness: Harness) -> None:
+    """Commits before that wake nobody who waits for it; an end that was there is told at once."""
+    async with harness.open() as store, harness.open() as apart:
+        for state in ("settled", "corrupt"):
+            run_id, other = await admission(store), await admission(store)
+            heads = {run_id: 1, other: 1}
+            await write(store, unit(change(run_id, 1)))
+            found = await store.wait(TENANT, heads, _SHORT, over=True)
+            same(found, frozenset(), "the ends of Runs that go on")
+            waiting = asyncio.create_task(store.wait(TENANT, heads, _LONG, over=True))
+            await _registered(waiting)
+            await write(store, unit(change(run_id, 2)))
+            await _registered(waiting)
+            await write(apart, unit(change(run_id, 3, edit=HeaderChange(state=state))))
+            same(await waiting, frozenset({run_id}), f"Runs that are {state}")
+            found = await store.wait(TENANT, heads, _LONG, over=True)
+            same(found, frozenset({run_id}), f"Runs that were {state} before")
+
+
+@check("R-15", methods=("arrival", "commit", "twin"))
+async def whatever_becomes_ready_is_an_arrival(harness: Harness) -> None:
+    """An admission, a Run that is ready again, of any handle; also one before the wait."""
+    async with harness.open() as store:
+        twin = store.twin()
+        before = await store.arrival(-1, 0)
+        run_id = await admission(store)
+        seen = await store.arrival(before, _LONG)
+        same(await store.arrival(seen, _SHORT), seen, "the count when nothing came")
+        ready = HeaderChange(state="ready")
+        for head, edit, arrives in (
+            (1, HeaderChange(state="suspended"), False),
+            (2, ready, True),
+            (3, HeaderChange(), False),
+            (4, ready, True),
+        ):
+            await write(twin, unit(change(run_id, head, edit=edit)))
+            found = await store.arrival(seen, _LONG if arrives else _SHORT)
+            same(found != seen, arrives, f"an arrival by {edit.state}")
+            seen = found
+        waiting = asyncio.create_task(store.arrival(seen, _LONG))
+        await _registered(waiting)
+        await admission(twin)
+        same(await waiting != seen, True, "a count that an admission has changed")
+        same(await store.arrival(seen, _LONG) != seen, True, "a count that was not seen yet")
+        await twin.close()
+
+
+@check("R-21", methods=("arrival", "close", "twin"))
+async def closing_ends_a_wait_for_work(harness: Harness) -> None:
+    """With StoreClosed, as does asking a closed handle; the others wait on."""
+    async with harness.open() as store:
+        twin = store.twin()
+        seen = await store.arrival(-1, 0)
+        waiting = asyncio.create_task(twin.arrival(seen, _LONG))
+        other = asyncio.create_task(store.arrival(seen, _LONG))
+        await _registered(waiting)
+        await twin.close()
+        for asked in (waiting, twin.arrival(seen, 0)):
+            try:
+                found: object = await asked
+            except StoreClosed as error:
+                found = error
+            same(type(found), StoreClosed, "what a closed handle says of work")
+        same(other.done(), False, "a wait of another handle that ended")
+        await admission(store)
+        same(await other != seen, True, "a count for another handle")
 
 
 @check("R-21", methods=("twin", "commit", "wait", "close"))

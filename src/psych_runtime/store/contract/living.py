@@ -18,6 +18,7 @@ from psych_runtime.store.contract._build import (
 from psych_runtime.store.contract._check import Harness, check, near, same
 
 __all__ = [
+    "a_burial_is_an_arrival",
     "a_dead_row_stays_while_a_header_names_it",
     "a_dead_worker_never_renews",
     "a_dead_workers_runs_are_claimable",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 _LEASE: Final = 100.0
+_LONG: Final = 30.0
 
 
 async def _renew(store: Store, worker: str, *run_ids: str) -> Renewed | None:
@@ -186,6 +188,21 @@ async def a_worker_whose_lease_runs_is_not_buried(harness: Harness) -> None:
             same(await store.bury(observer), [], "deaths while its lease runs")
         await harness.advance(20)
         same(await store.bury(observer), [worker], "deaths when its lease is over")
+
+
+@check("R-5", "R-15", methods=("bury", "arrival"))
+async def a_burial_is_an_arrival(harness: Harness) -> None:
+    """What the dead held may be claimed; where nobody died, nothing has come."""
+    async with harness.open() as store:
+        observer, worker = await enlisted(store), await enlisted(store)
+        seen = await store.arrival(-1, 0)
+        for _ in range(3):
+            same(await store.bury(observer), [], "deaths while both leases run")
+            same(await store.arrival(seen, 0), seen, "the count when nobody died")
+            await harness.advance(45)
+            await _renew(store, observer)
+        same(await store.bury(observer), [worker], "deaths")
+        same(await store.arrival(seen, _LONG) != seen, True, "a count that a burial has changed")
 
 
 @check("R-5", "RUN-1", methods=("bury", "ready", "held_by"))

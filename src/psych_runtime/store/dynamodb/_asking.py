@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from psych_runtime.errors import StoreUnavailable
+from psych_runtime.errors import StoreError, StoreUnavailable
 from psych_runtime.store.dynamodb._client import DynamoClient
 from psych_runtime.store.dynamodb._failures import Again, Refused, translate
 from psych_runtime.store.dynamodb._items import header_of, revision_of, where_run
 from psych_runtime.store.dynamodb._names import Key, Tables, fits
 from psych_runtime.store.dynamodb._shared import Shared
+from psych_runtime.store.dynamodb._turns import Turns
 from psych_runtime.store.dynamodb._wire import Attribute, Item, item_of, items_of, text
 from psych_schema.store import RunRow
 
@@ -70,16 +71,23 @@ class Page(NamedTuple):
 
 
 class Ask:
-    """One call of the port: everything that it asks for, until `deadline` by the loop's clock."""
+    """One call of the port: everything that it asks for, in turns, within its patience."""
 
     def __init__(
-        self, client: DynamoClient, tables: Tables, shared: Shared, patience_seconds: float
+        self,
+        client: DynamoClient,
+        turns: Turns,
+        tables: Tables,
+        shared: Shared,
+        patience_seconds: float,
     ) -> None:
         self.tables = tables
         self.shared = shared
         self.system = shared.system
         self._client = client
+        self._turns = turns
         self._loop = asyncio.get_running_loop()
+        self._patience_seconds = patience_seconds
         self._half = self._loop.time() + patience_seconds / 2
         self._deadline = self._loop.time() + patience_seconds
 
@@ -123,10 +131,28 @@ class Ask:
 
     async def _try(self, operation: str, act: _Act) -> Mapping[str, object] | Exception:
         try:
+            async with self._turns.turn(self._deadline - self._loop.time()) as left:
+                return await self._try_now(operation, act, left)
+        except StoreError as error:
+            return error
+
+    async def _try_now(
+        self, operation: str, act: _Act, left_seconds: float
+    ) -> Mapping[str, object] | Exception:
+        waited = max(0.0, self._loop.time() + left_seconds - self._deadline)
+        self._half += waited
+        self._deadline += waited
+        end: Mapping[str, object] | Exception
+        try:
             async with asyncio.timeout_at(self._deadline):
-                return await act(self._client)
+                end = await act(self._client)
         except Exception as error:  # whatever it is, one place says what it means
-            return translate(error, operation)
+            end = translate(error, operation)
+        if isinstance(end, Again):
+            self._turns.missed(end.problem)
+        else:
+            self._turns.heard()
+        return end
 
     async def pause(self, seconds: float, problem: str) -> None:
         """Let some time pass before the next try. StoreUnavailable: there is none left."""
@@ -265,7 +291,11 @@ class Ask:
         forward: bool = True,
         columns: Sequence[str] = (),
     ) -> Page:
-        """Return a page of a range, consistently where it is in no index."""
+        """Return a page of a range, consistently where it is in no index.
+
+        Where more pages follow, the patience begins anew: however many there are, as long as
+        they come, the service is not away.
+        """
         arguments = within.arguments()
         if limit is not None:
             arguments["Limit"] = limit
@@ -278,7 +308,10 @@ class Ask:
             assert isinstance(names, dict)
             arguments["ProjectionExpression"] = ", ".join(_aliases(columns, names))
         answer = await self.call("Query", lambda client: client.query(**arguments))
-        return Page(items_of(answer.get("Items")), item_of(answer.get("LastEvaluatedKey")))
+        last = item_of(answer.get("LastEvaluatedKey"))
+        if last is not None:
+            self._deadline = max(self._deadline, self._loop.time() + self._patience_seconds)
+        return Page(items_of(answer.get("Items")), last)
 
     async def query_all(self, within: Range, *, columns: Sequence[str] = ()) -> list[Item]:
         """Return all items of a range."""

@@ -1,20 +1,18 @@
-"""The part of the DynamoDB client that the store needs, and one such client for each loop."""
+"""The part of the DynamoDB client that the store needs, and how one is opened."""
 
 import asyncio
 import functools
 import io
-import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple, Protocol
 
-from psych_runtime.errors import MissingExtra, StoreClosed
+from psych_runtime.errors import MissingExtra
 
-__all__ = ["Clients", "DynamoClient", "DynamoOptions", "Opener", "opener"]
+__all__ = ["DynamoClient", "DynamoOptions", "Opener", "opener"]
 
-_CONNECTIONS: Final = 64
+_CONNECTIONS: Final = 32  # as many as `_lines` has turns
 _CONNECT_SECONDS: Final = 1.0
-_OPEN_SECONDS: Final = 10.0  # loading the library, and a role's credentials
 _LARGE_BYTES: Final = 256 * 1024
 
 
@@ -26,7 +24,7 @@ class DynamoOptions(NamedTuple):
         endpoint_url: another address than the region's, such as an emulator's.
         prefix: goes before the name of each table.
         patience_seconds: how long one call asks again before StoreUnavailable; less than half a
-            lease.
+            lease. Waiting for a turn is not counted while others of the handle get answers.
         shards: into how many parts `migrate` divides the indexes of a store that is new: 1, or
             a multiple of 4 up to 64. Each takes about 250 Runs a second, and costs every idle
             worker some six small queries a second.
@@ -91,32 +89,34 @@ def opener(options: DynamoOptions) -> Opener:
 
     async def make() -> AbstractAsyncContextManager[DynamoClient]:
         # the library and the service's description take a second to load
-        return await asyncio.to_thread(_make, options)
+        begin = await asyncio.to_thread(_load, options)
+        return begin()  # here, not in the thread: what is made is entered, or nothing is made
 
     return make
 
 
-def _make(options: DynamoOptions) -> AbstractAsyncContextManager[DynamoClient]:
-    """Return a client to enter. Raises MissingExtra."""
+def _load(options: DynamoOptions) -> Callable[[], AbstractAsyncContextManager[DynamoClient]]:
+    """Return what makes a client to enter. Raises MissingExtra."""
     try:
         import aioboto3
         from aiobotocore.config import AioConfig
         from aiobotocore.session import get_session
     except ModuleNotFoundError as error:
         raise MissingExtra(feature="the DynamoDB store", extra="dynamodb") from error
-    session = get_session()
-    session.register_component("data_loader", _descriptions())
-    session.register("before-send.dynamodb", _stream)
+    botocore_session = get_session()
+    botocore_session.register_component("data_loader", _descriptions())
+    botocore_session.register("before-send.dynamodb", _stream)
     config = AioConfig(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=max(0.1, options.patience_seconds / 2),
         max_pool_connections=_CONNECTIONS,
         retries={"mode": "standard", "total_max_attempts": 1},  # the store asks again itself
     )
-    client: AbstractAsyncContextManager[DynamoClient] = aioboto3.Session(
-        botocore_session=session, region_name=options.region
-    ).client("dynamodb", endpoint_url=options.endpoint_url, config=config)
-    return client
+    session = aioboto3.Session(botocore_session=botocore_session, region_name=options.region)
+    begin: Callable[[], AbstractAsyncContextManager[DynamoClient]] = functools.partial(
+        session.client, "dynamodb", endpoint_url=options.endpoint_url, config=config
+    )
+    return begin
 
 
 class _Request(Protocol):
@@ -143,61 +143,3 @@ def _descriptions() -> _Loader:
     for part in ("service-2", "endpoint-rule-set-1"):
         loader.load_service_model("dynamodb", part)
     return loader
-
-
-class _Line:
-    """The client of one loop; everything in here happens on that loop."""
-
-    def __init__(self, opener: Opener) -> None:
-        self._opener = opener
-        self._lock = asyncio.Lock()
-        self._stack = AsyncExitStack()
-        self._client: DynamoClient | None = None
-        self._closed = False
-
-    async def client(self) -> DynamoClient:
-        async with self._lock:
-            if self._closed:
-                raise StoreClosed
-            if self._client is None:
-                async with asyncio.timeout(_OPEN_SECONDS):
-                    self._client = await self._stack.enter_async_context(await self._opener())
-            return self._client
-
-    async def close(self) -> None:
-        self._closed = True
-        async with self._lock:
-            await self._stack.aclose()
-
-
-class Clients:
-    """One client for each loop that asks, since connections belong to a loop."""
-
-    def __init__(self, opener: Opener) -> None:
-        self._opener = opener
-        self._lock = threading.Lock()
-        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
-        self._closed = False
-
-    async def client(self) -> DynamoClient:
-        """Return the running loop's client, opened with the first call. Raises StoreClosed."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if self._closed:
-                raise StoreClosed
-            line = self._lines.get(loop)
-            if line is None:
-                line = self._lines[loop] = _Line(self._opener)
-        return await line.client()
-
-    async def close(self) -> None:
-        """Close every client on its loop; that of a loop that has ended is past closing."""
-        here = asyncio.get_running_loop()
-        with self._lock:
-            self._closed = True
-            lines, self._lines = self._lines, {}
-        for loop, line in lines.items():
-            if loop is here:
-                await line.close()
-            elif loop.is_running():
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(line.close(), loop))

@@ -35,7 +35,7 @@ from psych_runtime.store.dynamodb._noted import note_names
 from psych_runtime.store.dynamodb._shared import Known
 from psych_runtime.store.dynamodb._wire import Item, text, text_of
 from psych_runtime.store.dynamodb._write import Plan, Write, build, check_bounds, token_of
-from psych_runtime.store.units import check_units, heads_after
+from psych_runtime.store.units import check_units, news_of
 from psych_schema.dynamodb import cap_key, key_key, record_key, thread_key
 from psych_schema.store import CapRow
 
@@ -115,7 +115,10 @@ class _Commit:
         while answer is None:
             answer = await self._try(unit, seen) or judge(unit, seen)
         if answer == Committed():
-            shared.notices.tell(heads_after(unit))
+            news = news_of((unit,))
+            shared.notices.announce(news)
+            if news.work:
+                shared.arrivals.tell()
         return answer
 
     async def _read(self, unit: Unit) -> _Seen:

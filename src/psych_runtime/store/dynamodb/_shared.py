@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from psych_runtime._system import System
+from psych_runtime.store._arrivals import Arrivals
 from psych_runtime.store._notices import Notices
 from psych_runtime.store.dynamodb._client import DynamoOptions
 from psych_schema.store import RunRow, WorkerRow
@@ -43,6 +44,7 @@ class Shared:
     def __init__(self, system: System) -> None:
         self.system = system
         self.notices = Notices()
+        self.arrivals = Arrivals()
         self.shards: int | None = None  # known once the tables have been looked at
         self._lock = threading.Lock()
         self._headers: OrderedDict[str, Known] = OrderedDict()

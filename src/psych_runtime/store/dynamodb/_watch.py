@@ -10,7 +10,7 @@ from contextvars import Context
 from typing import Final
 
 from psych_runtime.errors import StoreError
-from psych_runtime.store._notices import Heads, Notices, Waiter
+from psych_runtime.store._notices import Heads, News, Notices, Waiter
 
 __all__ = ["Watch"]
 
@@ -23,12 +23,12 @@ class Watch:
     """The waits of one loop.
 
     Args:
-        look: reads the heads of Runs, by tenant and Run; the flag asks for a consistent read.
+        look: reads how far Runs are; the flag asks for a consistent read.
         notices: what all handles of the process tell one another.
     """
 
     def __init__(
-        self, look: Callable[[Iterable[str], bool], Awaitable[Heads]], notices: Notices
+        self, look: Callable[[Iterable[str], bool], Awaitable[News]], notices: Notices
     ) -> None:
         self._look = look
         self._notices = notices
@@ -38,9 +38,11 @@ class Watch:
         self._polls: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
-        """Return Runs that may have moved, or nothing after `seconds`."""
-        with self._notices.waiting(tenant, heads) as waiter:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool
+    ) -> frozenset[str]:
+        """Return Runs that may have moved, or may be over, or nothing after `seconds`."""
+        with self._notices.waiting(tenant, heads, over=over) as waiter:
             await self._look_now(heads)
             if waiter.woken or seconds <= 0:
                 return frozenset(waiter.woken)
@@ -78,10 +80,11 @@ class Watch:
         await asyncio.sleep(0)  # whoever begins to wait in this step comes along
         asked, self._asked, self._first = self._asked, {}, None
         if asked:
-            self._notices.tell(await self._look(asked, True))
+            self._notices.announce(await self._look(asked, True))
 
     async def _go_on_polling(self) -> None:
         pause = _SHORTEST_SECONDS
+        known: Heads = {}  # who waits for the end has an old head
         while self._waiters:
             await asyncio.sleep(pause)
             pause = min(pause * _GROWTH, _LONGEST_SECONDS)
@@ -91,9 +94,11 @@ class Watch:
             except StoreError:  # a hint is lost
                 pause = _LONGEST_SECONDS
                 continue
-            if any(found.get(name, 0) > head for name, head in heads.items()):
+            known = heads | known
+            if any(head > known.get(name, head) for name, head in found.heads.items()):
                 pause = _SHORTEST_SECONDS
-            self._notices.tell(found)
+            known = found.heads
+            self._notices.announce(found)
 
     def _heads(self) -> Heads:
         return {name: head for waiter in self._waiters for name, head in waiter.heads.items()}

@@ -151,6 +151,8 @@ async def bury(ask: Ask, observer: str) -> list[str]:
     buried = await asyncio.gather(*[_bury(ask, row) for row in silent])
     if silent:
         ask.shared.look_again()
+    if any(buried):
+        ask.shared.arrivals.tell()
     return sorted(row.id for row, is_dead in zip(silent, buried, strict=True) if is_dead)
 
 

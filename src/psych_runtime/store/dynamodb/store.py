@@ -14,8 +14,9 @@ from typing import Final, Literal, Self
 from psych_runtime._system import System
 from psych_runtime.errors import SchemaMissing, StoreClosed, StoreUnavailable
 from psych_runtime.ports.answers import Answer
-from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
-from psych_runtime.store._notices import Heads
+from psych_runtime.ports.store import Change, Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.store._arrivals import Arriving
+from psych_runtime.store._notices import News
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
 from psych_runtime.store._storable import check_storable
 from psych_runtime.store.dynamodb import (
@@ -28,20 +29,22 @@ from psych_runtime.store.dynamodb import (
     _workers,
 )
 from psych_runtime.store.dynamodb._asking import Ask
-from psych_runtime.store.dynamodb._client import Clients, DynamoOptions, Opener, opener
+from psych_runtime.store.dynamodb._client import DynamoOptions, Opener, opener
 from psych_runtime.store.dynamodb._commit import commit
 from psych_runtime.store.dynamodb._failures import Again, translate
 from psych_runtime.store.dynamodb._items import where_run
+from psych_runtime.store.dynamodb._lines import Lines
 from psych_runtime.store.dynamodb._names import Tables, fits
 from psych_runtime.store.dynamodb._shared import Lease, Shared, acquire
 from psych_runtime.store.dynamodb._watch import Watch
 from psych_runtime.store.dynamodb._wire import integer_of, text_of
+from psych_runtime.store.units import OVER
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["DynamoStore"]
 
 _MIGRATION_SECONDS: Final = 300.0
-_HEAD: Final = ("run_id", "tenant", "head")
+_HEAD: Final = ("run_id", "tenant", "head", "state")
 
 
 class DynamoStore:
@@ -70,35 +73,41 @@ class DynamoStore:
         self._shared = shared
         self._lease = lease
         self._tables = Tables.under(self._options.prefix)
-        self._clients = Clients(self._make_client)
+        self._lines = Lines(self._make_client)
+        self._arriving = Arriving(shared.arrivals)
         self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
         self._closed = False
 
-    async def _new_ask(self, seconds: float | None = None) -> Ask:
+    async def _new_ask(self, seconds: float | None = None, *, for_worker: bool = False) -> Ask:
         """Return what asks; the time runs from when there is a client."""
         if self._closed:
             raise StoreClosed
+        line = self._lines.line()
         try:
-            client = await self._clients.client()
+            client = await line.client()
         except Exception as error:  # one place says what it means
             failure = translate(error, "opening a client")
         else:
             patience = self._options.patience_seconds if seconds is None else seconds
-            return Ask(client, self._tables, self._shared, patience)
+            turns = line.turns(for_worker=for_worker)
+            return Ask(client, turns, self._tables, self._shared, patience)
         if isinstance(failure, Again):
             raise StoreUnavailable(problem=failure.problem)
         raise failure
 
-    async def _ask(self) -> Ask:
-        """Return what asks for one call; the first one looks whether the tables are ours."""
-        ask = await self._new_ask()
+    async def _ask(self, *, for_worker: bool = False) -> Ask:
+        """Return what asks for one call; the first one looks whether the tables are ours.
+
+        `for_worker`: what leases and attempts live by, which does not wait for others' bursts.
+        """
+        ask = await self._new_ask(for_worker=for_worker)
         if self._shared.shards is None:
             self._shared.shards = await _ledger.check(ask)
         return ask
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
         """Apply each unit all or none (R-1), each in a transaction of its own."""
-        return await commit(await self._ask(), units)
+        return await commit(await self._ask(for_worker=_by_worker(units)), units)
 
     async def read(
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
@@ -122,42 +131,46 @@ class DynamoStore:
         self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
     ) -> Found:
         """Return claimable Runs, tenant by tenant in turns (R-15)."""
-        return await _claims.ready(await self._ask(), limit, after_tenant, exclude)
+        return await _claims.ready(await self._ask(for_worker=True), limit, after_tenant, exclude)
 
     async def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""
-        return await _claims.overdue(await self._ask(), limit)
+        return await _claims.overdue(await self._ask(for_worker=True), limit)
 
     async def enlist(
         self, worker: str, *, lease_seconds: float, build: str, tools: Sequence[str]
     ) -> datetime:
         """Write a worker's row; return the caller's now."""
-        return await _workers.enlist(await self._ask(), worker, lease_seconds, build, tools)
+        return await _workers.enlist(
+            await self._ask(for_worker=True), worker, lease_seconds, build, tools
+        )
 
     async def workers(self) -> list[WorkerRow]:
         """Return the rows of workers that are not dead."""
-        return await _workers.workers(await self._ask())
+        return await _workers.workers(await self._ask(for_worker=True))
 
     async def renew(
         self, worker: str, *, lease_seconds: float, run_ids: Sequence[str]
     ) -> Renewed | None:
         """Prolong the lease; None when the worker is dead or unknown."""
-        return await _workers.renew(await self._ask(), worker, lease_seconds, run_ids)
+        return await _workers.renew(
+            await self._ask(for_worker=True), worker, lease_seconds, run_ids
+        )
 
     async def held_by(self, worker: str) -> list[RunRow]:
         """Return the running Runs of a worker, each as it is now.
 
         What another process wrote for it a moment ago may be missing: an index finds them.
         """
-        return await _claims.held_by(await self._ask(), worker)
+        return await _claims.held_by(await self._ask(for_worker=True), worker)
 
     async def bury(self, observer: str) -> list[str]:
         """Mark workers dead that were silent for one lease by our own clock (R-6, R-14)."""
-        return await _workers.bury(await self._ask(), observer)
+        return await _workers.bury(await self._ask(for_worker=True), observer)
 
     async def sweep(self) -> None:
         """Forget dead workers that no header names, and finish what a deletion has left."""
-        ask = await self._ask()
+        ask = await self._ask(for_worker=True)
         await _workers.sweep(ask)
         await _removal.finish(ask)
 
@@ -192,24 +205,33 @@ class DynamoStore:
         """Return a document's text."""
         return await _reads.read_text(await self._ask(), "document", tenant, hash, "text")
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Return Runs that may have moved, by commits of this process or of another."""
         await self._ask()
         check_storable(tenant, *heads)
         loop = asyncio.get_running_loop()
         watch = self._watches.get(loop)
         if watch is None:
-            watch = self._watches[loop] = Watch(self._heads, self._shared.notices)
-        return await watch.wait(tenant, heads, seconds)
+            watch = self._watches[loop] = Watch(self._look, self._shared.notices)
+        return await watch.wait(tenant, heads, seconds, over=over)
 
-    async def _heads(self, run_ids: Iterable[str], consistent: bool) -> Heads:
+    async def _look(self, run_ids: Iterable[str], consistent: bool) -> News:
         ask = await self._ask()
         keys = [(self._tables.run, where_run(run_id)) for run_id in run_ids if fits(run_id)]
         found = await ask.get_many(keys, consistent=consistent, columns=_HEAD)
-        return {
-            (text_of(item, "tenant"), text_of(item, "run_id")): integer_of(item, "head")
+        items = [
+            ((text_of(item, "tenant"), text_of(item, "run_id")), item)
             for item in found.get(self._tables.run, ())
-        }
+        ]
+        heads = {name: integer_of(item, "head") for name, item in items}
+        over = frozenset(name for name, item in items if text_of(item, "state") in OVER)
+        return News(heads, over=over)
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Return how many times this process may have made work, once it is not `seen`."""
+        return await self._arriving.wait(seen, seconds)
 
     async def list_runs(
         self,
@@ -260,11 +282,12 @@ class DynamoStore:
         if self._closed:
             return
         self._closed = True
+        self._arriving.close()
         try:
             watch = self._watches.pop(asyncio.get_running_loop(), None)
             if watch is not None:
                 await watch.close()
-            await self._clients.close()
+            await self._lines.close()
         finally:
             self._lease.release()
 
@@ -281,3 +304,9 @@ class DynamoStore:
     async def __aexit__(self, *_: object) -> None:
         """Close it."""
         await self.close()
+
+
+def _by_worker(units: Iterable[Unit]) -> bool:
+    """Tell whether a worker commits: nobody else has a fence (R-2)."""
+    changes = (change for unit in units for change in unit.changes)
+    return any(isinstance(change, Change) and change.fence is not None for change in changes)

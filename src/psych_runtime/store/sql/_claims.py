@@ -5,8 +5,8 @@ from typing import Final
 
 from psych_runtime.ports.store import Exclude, Found
 from psych_runtime.store._order import TENANT_WINDOW, claim_key, take_fairly
-from psych_runtime.store.sql._database import Param, Waiting
-from psych_runtime.store.sql._rows import Row, header_of
+from psych_runtime.store.sql._database import Claimable, Param
+from psych_runtime.store.sql._rows import header_of
 from psych_schema.store import RunRow
 
 __all__ = ["find_ready"]
@@ -14,13 +14,10 @@ __all__ = ["find_ready"]
 _ANY_SCHEMA: Final = 2_147_483_647
 _GROWTH: Final = 8
 
-type Ask = Callable[[Mapping[str, Param]], Awaitable[list[Row]]]
-type AskWaiting = Callable[[Mapping[str, Param]], Awaitable[Waiting]]
+type Ask = Callable[[Mapping[str, Param]], Awaitable[Claimable]]
 
 
-async def find_ready(
-    orphaned: Ask, waits: AskWaiting, limit: int, after_tenant: str, exclude: Exclude
-) -> Found:
+async def find_ready(ask: Ask, limit: int, after_tenant: str, exclude: Exclude) -> Found:
     """Return what `ready` of the port promises.
 
     Each tenant is asked for the same share; where some have less, the others are asked for more.
@@ -35,10 +32,10 @@ async def find_ready(
         "limit": limit,
         "share": 1,
     }
-    orphans = [header_of(row) for row in await orphaned(values)]
     while True:
-        now, share, rows = await waits(values)
+        now, share, rows, orphaned = await ask(values)
         waiting = [header_of(row) for row in rows]
+        orphans = [header_of(row) for row in orphaned]
         tenants = _by_tenant([*orphans, *waiting], after_tenant)
         taken = take_fairly((iter(runs) for runs in tenants), limit)
         if len(taken) == limit or share >= limit or not _is_cut(waiting, share):

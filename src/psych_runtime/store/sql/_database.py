@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from psych_runtime.store._notices import Hint, News
 from psych_runtime.store.sql._batch import Batch
 from psych_runtime.store.sql._rows import Row
 from psych_runtime.store.sql._statement import Statements
 from psych_schema.store import RunRow
 
-__all__ = ["Database", "Param", "Scalar", "SqlOptions", "Waiting"]
+__all__ = ["Claimable", "Database", "LogPart", "Param", "Scalar", "SqlOptions"]
 
 type Scalar = str | int | float | bool | datetime | None
 type Param = Scalar | Sequence[str] | Sequence[str | None] | Sequence[int]
@@ -36,12 +37,22 @@ class SqlOptions(NamedTuple):
     pooled: bool = False
 
 
-class Waiting(NamedTuple):
-    """What waits; each tenant's Runs are in order, at most `share` of them."""
+class Claimable(NamedTuple):
+    """What waits, each tenant's Runs in order and at most `share` of them; Runs of the dead."""
 
     now: datetime
     share: int
-    rows: list[Row]
+    waiting: list[Row]
+    orphans: list[Row]
+
+
+class LogPart(NamedTuple):
+    """Which records of a Run somebody asks for."""
+
+    tenant: str
+    run_id: str
+    after: int
+    limit: int
 
 
 class Database(Protocol):
@@ -51,6 +62,7 @@ class Database(Protocol):
     """
 
     statements: Statements
+    tells: bool  # whether other processes hear what is told
 
     async def ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
         """Run one statement, or one packet, in a transaction of its own; return its rows."""
@@ -58,7 +70,10 @@ class Database(Protocol):
     async def commit(self, batch: Batch) -> list[Row]:
         """Judge and write a batch in one transaction; return the refusals."""
 
-    async def waiting(self, values: Mapping[str, Param]) -> Waiting:
+    async def read_logs(self, parts: Sequence[LogPart]) -> list[list[Row]]:
+        """Return what `read_log` gives for each part, in one round trip."""
+
+    async def claimable(self, values: Mapping[str, Param]) -> Claimable:
         """Return ready and due Runs of the next tenants behind :after, of each its share."""
 
     async def delete_runs(
@@ -75,11 +90,19 @@ class Database(Protocol):
     async def migrate(self) -> None:
         """Apply what is missing, one process at a time."""
 
-    def hear(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Hear of Runs that moved, as far as the server can tell; repeatable."""
+    def hear(
+        self,
+        name: str,
+        heard: Callable[[Sequence[Hint], bool], None],
+        hears: Callable[[bool], None],
+    ) -> None:
+        """Hear what others than `name` tell, as far as the server can pass it on; repeatable.
 
-    async def tell(self, run_ids: Sequence[str]) -> None:
-        """Tell other processes which Runs moved; it may be lost."""
+        `heard` is given hints and whether there may be work; `hears` whether anything is heard.
+        """
+
+    async def tell(self, name: str, news: News) -> None:
+        """Tell other processes what happened; it may be lost."""
 
     def forget_idle(self) -> None:
         """Drop idle connections: one was found dead."""

@@ -36,30 +36,42 @@ class Pool[C]:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[C]:
         """Lend a connection; any error or cancellation inside drops it."""
-        async with self._free:
-            connection = await self._take()
-            try:
-                yield connection
-            except BaseException:
+        connection = await self.take()
+        try:
+            yield connection
+        except BaseException:
+            self.drop(connection)
+            raise
+        self.give(connection)
+
+    async def take(self) -> C:
+        """Lend a connection; whoever takes it gives it back, or drops it."""
+        await self._free.acquire()
+        try:
+            if self._closed:
+                raise StoreClosed
+            while self._idle:
+                connection = self._idle.pop()
+                if self._usable(connection):
+                    return connection
                 self._drop(connection)
-                raise
-            self._give_back(connection)
+            return await self._connect()
+        except BaseException:
+            self._free.release()
+            raise
 
-    async def _take(self) -> C:
-        if self._closed:
-            raise StoreClosed
-        while self._idle:
-            connection = self._idle.pop()
-            if self._usable(connection):
-                return connection
-            self._drop(connection)
-        return await self._connect()
-
-    def _give_back(self, connection: C) -> None:
+    def give(self, connection: C) -> None:
+        """Take a connection back for the next who needs one."""
         if self._closed or not self._usable(connection):
             self._drop(connection)
         else:
             self._idle.append(connection)
+        self._free.release()
+
+    def drop(self, connection: C) -> None:
+        """End a connection that was lent."""
+        self._drop(connection)
+        self._free.release()
 
     def forget_idle(self) -> None:
         """Drop every idle connection: one of them was found dead, the others will be, too."""

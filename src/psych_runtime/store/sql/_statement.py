@@ -34,6 +34,7 @@ class Statements(NamedTuple):
 
     read_log: str
     read_header: str
+    read_headers: str
     read_tail: str
     read_key: str
     read_version: str
@@ -41,7 +42,6 @@ class Statements(NamedTuple):
     read_cap: str
     heads: str
     list_runs: str
-    orphans: str
     held: str
     overdue: str
     workers: str

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Final, Literal, Self
 
-from psych_runtime._system import System
 from psych_runtime.errors import (
+    PsychError,
     RunNotFound,
     StoreClosed,
     StoreOfAnotherLoop,
@@ -26,7 +26,8 @@ from psych_runtime.ports.store import (
     Seen,
     Unit,
 )
-from psych_runtime.store._notices import Heads, Notices
+from psych_runtime.store._arrivals import Arriving
+from psych_runtime.store._notices import News
 from psych_runtime.store._order import (
     ANY_RUN,
     NOTHING_EXCLUDED,
@@ -37,21 +38,22 @@ from psych_runtime.store._order import (
 from psych_runtime.store._storable import check_storable, check_unit
 from psych_runtime.store.sql._batch import Batch, answers, batches
 from psych_runtime.store.sql._claims import find_ready
-from psych_runtime.store.sql._committer import Committer
-from psych_runtime.store.sql._database import Database, Param, SqlOptions
+from psych_runtime.store.sql._database import LogPart, Param
 from psych_runtime.store.sql._failures import Again, Broken, Unsent
+from psych_runtime.store.sql._grouped import header_among, or_error, records_of
+from psych_runtime.store.sql._opened import Opened
 from psych_runtime.store.sql._rows import (
     Row,
     cap_of,
     header_of,
     instant_of,
     key_of,
-    record_of,
     worker_of,
 )
 from psych_runtime.store.sql._tell import Teller
+from psych_runtime.store.sql._together import Together
 from psych_runtime.store.sql._watch import Watcher
-from psych_runtime.store.units import check_units, heads_after
+from psych_runtime.store.units import OVER, check_units, news_of
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["Opened", "SqlStore"]
@@ -61,24 +63,7 @@ _TRIES: Final = 12
 _FIRST_PAUSE_SECONDS: Final = 0.002
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 _LAST_RUN: Final = "~"  # sorts behind every id
-
-
-class Opened:
-    """What all handles of one store share.
-
-    Args:
-        connect: makes the connections of one handle.
-        system: chance, for pauses between tries.
-    """
-
-    def __init__(
-        self, options: SqlOptions, connect: Callable[[SqlOptions], Database], system: System
-    ) -> None:
-        self.options = options
-        self.connect = connect
-        self.system = system
-        self.notices = Notices()
-        self.checked = False  # server and tables are for this build
+_FIRST_RECORDS: Final = 64  # of a log that is read together with others
 
 
 class SqlStore:
@@ -94,6 +79,7 @@ class SqlStore:
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
+        self._arriving = Arriving(opened.arrivals)
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begin()
@@ -101,9 +87,12 @@ class SqlStore:
     def _begin(self) -> None:
         """Have connections, polls and messages of a new loop; none is made before it is needed."""
         self._database = self._opened.connect(self._opened.options)
-        self._watcher = Watcher(self._heads, self._opened.notices)
+        self._missed = False  # whether messages of other processes were lost
+        self._watcher = Watcher(self._look, self._opened.notices)
         self._teller = Teller(self._tell)
-        self._committer = Committer(self._commit)
+        self._commits = Together(self._commit_all, len)
+        self._headers = Together(self._read_headers)
+        self._logs = Together(self._read_logs)
 
     def _enter_loop(self) -> None:
         """Refuse a second loop; where the first one is over, begin anew in this one."""
@@ -126,22 +115,32 @@ class SqlStore:
         What does not repeat is not sent again where it may have happened.
         """
         self._enter_loop()
-        async with self._in_time():
-            if checks and not self._opened.checked:
-                await self._again(self._check)
-                self._opened.checked = True
-            return await self._again(act, repeats=repeats)
+        return await self._in_time(act, checks=checks, repeats=repeats)
 
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        """Raise StoreUnavailable when it takes longer than a call may."""
-        options = self._opened.options
+    async def _in_time[T](
+        self, act: Callable[[], Awaitable[T]], *, checks: bool = True, repeats: bool = True
+    ) -> T:
         try:
-            async with asyncio.timeout(options.timeout_seconds):
-                yield
+            async with asyncio.timeout(self._opened.options.timeout_seconds):
+                if checks and not self._opened.checked:
+                    await self._again(self._check)
+                    self._opened.checked = True
+                return await self._again(act, repeats=repeats)
         except TimeoutError:
-            problem = f"{options.where}: no answer within {options.timeout_seconds:g} s"
-            raise StoreUnavailable(problem=problem) from None
+            raise self._late() from None
+
+    async def _together[Q, A](self, group: Together[Q, A], question: Q) -> A:
+        """Ask together with others, in the time given."""
+        try:
+            async with asyncio.timeout(self._opened.options.timeout_seconds):
+                return await group.ask(question)
+        except TimeoutError:
+            raise self._late() from None
+
+    def _late(self) -> StoreUnavailable:
+        options = self._opened.options
+        problem = f"{options.where}: no answer within {options.timeout_seconds:g} s"
+        return StoreUnavailable(problem=problem)
 
     async def _again[T](self, act: Callable[[], Awaitable[T]], *, repeats: bool = True) -> T:
         broken = False
@@ -169,12 +168,23 @@ class SqlStore:
     async def _ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
         return await self._surely(lambda: self._database.ask(text, values))
 
-    async def _heads(self, run_ids: Sequence[str]) -> Heads:
+    async def _look(self, run_ids: Sequence[str]) -> News:
         rows = await self._ask(self._database.statements.heads, {"run_ids": run_ids})
-        return {(str(tenant), str(run_id)): int(str(head)) for tenant, run_id, head in rows}
+        names = [((str(row[0]), str(row[1])), row) for row in rows]
+        heads = {name: int(str(row[2])) for name, row in names}
+        return News(heads, over=frozenset(name for name, row in names if row[3] in OVER))
 
-    async def _tell(self, run_ids: Sequence[str]) -> None:
-        await self._surely(lambda: self._database.tell(run_ids))
+    async def _tell(self, news: News) -> None:
+        await self._in_time(lambda: self._database.tell(self._opened.name, news))  # closing, too
+
+    def _hear(self) -> None:
+        self._database.hear(self._opened.name, self._opened.hear, self._hears)
+
+    def _hears(self, hears: bool) -> None:
+        self._watcher.hears(hears)
+        if hears and self._missed:
+            self._opened.arrivals.tell()  # there may have been some meanwhile
+        self._missed = not hears
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
         """Apply each unit all or none (R-1), many in one statement, also those of many callers."""
@@ -182,21 +192,26 @@ class SqlStore:
         for unit in units:
             check_unit(unit)
         self._enter_loop()
-        async with self._in_time():
-            return await self._committer.commit(units)
+        return await self._together(self._commits, units)
+
+    async def _commit_all(self, together: Sequence[Sequence[Unit]]) -> list[list[Answer]]:
+        answers = iter(await self._commit([unit for units in together for unit in units]))
+        return [list(islice(answers, len(units))) for units in together]
 
     async def _commit(self, units: Sequence[Unit]) -> list[Answer]:
         found: list[Answer] = []
-        moved: Heads = {}
+        landed: list[Unit] = []
         for batch in batches(units):
             refusals = await self._surely(partial(self._commit_batch, batch), repeats=False)
             told = answers(batch.units, refusals)
             found += told
             for unit, answer in zip(batch.units, told, strict=True):
                 if isinstance(answer, Committed):
-                    moved |= heads_after(unit)
-        self._opened.notices.tell(moved)
-        self._teller.add(run_id for _, run_id in moved)
+                    landed.append(unit)
+        news = news_of(landed)
+        self._opened.announce(news)
+        if self._database.tells:
+            self._teller.add(news)
         return found
 
     async def _commit_batch(self, batch: Batch) -> list[Row]:
@@ -207,25 +222,45 @@ class SqlStore:
     ) -> list[RecordRow]:
         """Return records behind `after`. Raises RunNotFound."""
         check_storable(tenant, run_id)
-        values: dict[str, Param] = {
-            "tenant": tenant,
-            "run_id": run_id,
-            "after": max(-1, min(after, _LARGEST)),
-            "limit": _LARGEST if limit is None else min(limit, _LARGEST),
-        }
-        rows = await self._ask(self._database.statements.read_log, values)
-        if not rows:
-            raise RunNotFound(run_id=run_id)
-        return [record_of(row) for row in rows if row[0] is not None]
+        self._enter_loop()
+        most = _LARGEST if limit is None else min(limit, _LARGEST)
+        part = LogPart(tenant, run_id, max(-1, min(after, _LARGEST)), most)
+        found = await self._together(self._logs, part)
+        if len(found) == _FIRST_RECORDS < most:
+            rest = part._replace(after=found[-1].seq, limit=most - _FIRST_RECORDS)
+            found += await self._read_log(rest)
+        return found
+
+    async def _read_log(self, part: LogPart) -> list[RecordRow]:
+        return records_of(part, await self._ask(self._database.statements.read_log, part._asdict()))
+
+    async def _read_logs(self, parts: Sequence[LogPart]) -> list[list[RecordRow] | PsychError]:
+        """Read a log, or the beginnings of many: what one has more would hold up the others."""
+        if len(parts) == 1:
+            return [await self._read_log(parts[0])]
+        firsts = [part._replace(limit=min(part.limit, _FIRST_RECORDS)) for part in parts]
+        found = await self._surely(lambda: self._database.read_logs(firsts))
+        return [
+            or_error(partial(records_of, part, rows))
+            for part, rows in zip(parts, found, strict=True)
+        ]
 
     async def header(self, tenant: str, run_id: str) -> RunRow:
         """Return the header. Raises RunNotFound."""
         check_storable(tenant, run_id)
-        values = {"tenant": tenant, "run_id": run_id}
-        rows = await self._ask(self._database.statements.read_header, values)
-        if not rows:
-            raise RunNotFound(run_id=run_id)
-        return header_of(rows[0])
+        self._enter_loop()
+        return await self._together(self._headers, (tenant, run_id))
+
+    async def _read_headers(self, names: Sequence[tuple[str, str]]) -> list[RunRow | PsychError]:
+        statements = self._database.statements
+        if len(names) == 1:
+            ((tenant, run_id),) = names
+            rows = await self._ask(statements.read_header, {"tenant": tenant, "run_id": run_id})
+        else:
+            run_ids = list({run_id for _, run_id in names})
+            rows = await self._ask(statements.read_headers, {"run_ids": run_ids})
+        found = {(row[0], row[1]): row for row in rows}
+        return [or_error(partial(header_among, found, *name)) for name in names]
 
     async def tail(self, tenant: str, thread: str) -> RunRow | None:
         """Return the last Run of a thread."""
@@ -247,8 +282,7 @@ class SqlStore:
         """Return claimable Runs, tenant by tenant in turns (R-15)."""
         check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         return await find_ready(
-            lambda values: self._ask(self._database.statements.orphans, values),
-            lambda values: self._surely(lambda: self._database.waiting(values)),
+            lambda values: self._surely(lambda: self._database.claimable(values)),
             limit,
             after_tenant,
             exclude,
@@ -307,7 +341,13 @@ class SqlStore:
         """Mark workers dead whose lease is over (R-6)."""
         check_storable(observer)
         rows = await self._ask(self._database.statements.bury, {"observer": observer})
-        return sorted(str(worker) for (worker,) in rows)
+        buried = sorted(str(row[0]) for row in rows)
+        if buried:
+            news = News({}, over=frozenset(), work=True)
+            self._opened.announce(news)
+            if self._database.tells:
+                self._teller.add(news)
+        return buried
 
     async def sweep(self) -> None:
         """Forget dead workers that no header names."""
@@ -327,7 +367,13 @@ class SqlStore:
 
     async def version(self, tenant: str, hash: str) -> str | None:
         """Return a published Spec's text."""
-        return await self._text(self._database.statements.read_version, tenant, hash)
+        self._enter_loop()
+        text = self._opened.versions.get(tenant, hash)
+        if text is None:
+            text = await self._text(self._database.statements.read_version, tenant, hash)
+            if text is not None:
+                self._opened.versions.put(tenant, hash, text)
+        return text
 
     async def put_document(
         self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
@@ -346,12 +392,23 @@ class SqlStore:
         rows = await self._ask(text, {"tenant": tenant, "hash": hash})
         return str(rows[0][0]) if rows else None
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Return Runs that may have moved: by a commit here, a hint, or a poll for all of them."""
         self._enter_loop()
         check_storable(tenant, *heads)
-        self._database.hear(self._watcher.hint)
-        return await self._watcher.wait(tenant, heads, seconds)
+        self._hear()
+        return await self._watcher.wait(tenant, heads, seconds, over=over)
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Return how many times there may have been work, once it is not `seen`.
+
+        On PostgreSQL what other processes tell counts, too, unless a pooler stands between.
+        """
+        self._enter_loop()
+        self._hear()
+        return await self._arriving.wait(seen, seconds)
 
     async def list_runs(
         self,
@@ -415,10 +472,12 @@ class SqlStore:
         """End this handle and its connections."""
         if not self._closed:
             self._closed = True
+            self._arriving.close()
             if self._loop is not None and self._loop.is_closed():
                 return  # its connections ended with it
             self._watcher.close()
-            await self._committer.stop()
+            for group in (self._commits, self._headers, self._logs):
+                await group.stop()
             await self._teller.stop()
             await self._database.close()
 

@@ -29,11 +29,11 @@ from psych_runtime.ports.store import (
     Unit,
     Unset,
 )
-from psych_runtime.store._notices import Heads
+from psych_runtime.store._notices import News
 from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._rows import Value, dump_open, header_values, load_open
 from psych_runtime.store.sqlite._texts import Texts
-from psych_runtime.store.units import admitted, edit_open, enters, heads_after, leaves
+from psych_runtime.store.units import admitted, edit_open, enters, leaves, news_of
 from psych_schema.base import format_instant
 from psych_schema.common import AbortPhase, RunPhase
 
@@ -41,10 +41,10 @@ __all__ = ["Commit", "Outcome"]
 
 
 class Outcome(NamedTuple):
-    """The answers of a commit, and the heads that it moved."""
+    """The answers of a commit, and what it tells whoever waits."""
 
     answers: list[Answer]
-    heads: Heads
+    news: News
 
 
 class _Before(NamedTuple):
@@ -81,18 +81,18 @@ class Commit:
     def apply(self, units: Sequence[Unit]) -> Outcome:
         """Judge and write the units in order; the records of all in one statement."""
         answers: list[Answer] = []
-        heads: Heads = {}
+        landed: list[Unit] = []
         for unit in units:
             befores: dict[str, _Before] = {}
             answer = self._judge(unit, befores)
             if answer is None:
                 self._write(unit, befores)
-                heads |= heads_after(unit)
+                landed.append(unit)
                 answer = Committed()
             answers.append(answer)
         if self._records:
             self._connection.executemany(self._texts.insert_record, self._records)
-        return Outcome(answers, heads)
+        return Outcome(answers, news_of(landed))
 
     def _judge(self, unit: Unit, befores: dict[str, _Before]) -> Answer | None:
         execute = self._connection.execute

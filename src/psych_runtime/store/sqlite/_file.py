@@ -8,6 +8,7 @@ from typing import Final
 
 from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed, UnsupportedStore
+from psych_runtime.store._arrivals import Arrivals
 from psych_runtime.store._notices import Notices
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._lanes import Reader, Writer
@@ -32,6 +33,7 @@ class SqliteFile:
         self.system = given or System()
         self.texts = texts(self.options.prefix)
         self.notices = Notices()
+        self.arrivals = Arrivals()
         self.handles = 0
         self.writer = Writer(self.options, self._check)
         self.reader = Reader(self.options, self._check, Watch(self.notices, self.texts).look)

@@ -3,8 +3,9 @@
 import sqlite3
 from typing import Final
 
-from psych_runtime.store._notices import Notices
+from psych_runtime.store._notices import Heads, News, Notices
 from psych_runtime.store.sqlite._texts import Texts
+from psych_runtime.store.units import OVER
 
 __all__ = ["Watch"]
 
@@ -36,11 +37,16 @@ class Watch:
             return self._pause_seconds
         self._version = version
         self._pause_seconds = _SHORTEST_SECONDS
-        moved: dict[tuple[str, str], int] = {}
+        moved: Heads = {}
+        over: set[tuple[str, str]] = set()
         for (tenant, run_id), seen in heads.items():
             names = {"tenant": tenant, "run_id": run_id}
-            row: tuple[int] | None = connection.execute(self._texts.read_head, names).fetchone()
+            row: tuple[int, str] | None = connection.execute(
+                self._texts.read_head, names
+            ).fetchone()
             if row is not None and row[0] > seen:
                 moved[tenant, run_id] = row[0]
-        self._notices.tell(moved)
+                if row[1] in OVER:
+                    over.add((tenant, run_id))
+        self._notices.announce(News(moved, over=frozenset(over)))
         return self._pause_seconds

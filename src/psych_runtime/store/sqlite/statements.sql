@@ -49,7 +49,7 @@ FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant
 
 -- read_head
-SELECT "{prefix}run".head
+SELECT "{prefix}run".head, "{prefix}run".state
 FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant
 

@@ -14,6 +14,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
 from psych_runtime.store._storable import check_storable, check_unit
 from psych_runtime.store.sqlite import _ledger, _reads, _removal
@@ -44,6 +45,7 @@ class SqliteStore:
 
     def __init__(self, options: SqliteOptions, system: System | None = None) -> None:
         self._shared = acquire(options, system)
+        self._arriving = Arriving(self._shared.arrivals)
         self._closed = False
 
     @property
@@ -82,7 +84,9 @@ class SqliteStore:
             return Commit(connection, shared.texts, shared.system.now()).apply(units)
 
         def tell(outcome: Outcome) -> None:
-            shared.notices.tell(outcome.heads)
+            shared.notices.announce(outcome.news)
+            if outcome.news.work:
+                shared.arrivals.tell()
 
         return (await self._write(run, tell)).answers
 
@@ -153,7 +157,13 @@ class SqliteStore:
         check_storable(observer)
         if not await self._read(lambda c: self._workers(c).lapsed()):
             return []
-        return await self._write(lambda c: self._workers(c).bury(observer))
+        shared = self._shared
+
+        def tell(buried: list[str]) -> None:
+            if buried:
+                shared.arrivals.tell()
+
+        return await self._write(lambda c: self._workers(c).bury(observer), tell)
 
     async def sweep(self) -> None:
         """Forget dead workers that no header names."""
@@ -162,7 +172,9 @@ class SqliteStore:
     def twin(self) -> Self:
         """Return another handle of the same file, for another loop."""
         self._file.again()
-        return copy.copy(self)
+        twin = copy.copy(self)
+        twin._arriving = Arriving(self._shared.arrivals)
+        return twin
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
         """Keep a published Spec."""
@@ -207,16 +219,24 @@ class SqliteStore:
         text = self._shared.texts.read_document
         return await self._read(lambda c: _reads.read_text(c, text, tenant, hash))
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         """Return Runs that may have moved, by commits of this process or of another."""
         file = self._file
         check_storable(tenant, *heads)
-        with file.notices.waiting(tenant, heads) as waiter:
-            moved = await self._read(lambda c: _reads.read_moved(c, file.texts, tenant, heads))
+        with file.notices.waiting(tenant, heads, over=over) as waiter:
+            moved = await self._read(
+                lambda c: _reads.read_moved(c, file.texts, tenant, heads, over=over)
+            )
             if moved:
                 return moved
             await waiter.sleep(seconds)
             return frozenset(waiter.woken)
+
+    async def arrival(self, seen: int, seconds: float) -> int:
+        """Return how many times this process may have made work, once it is not `seen`."""
+        return await self._arriving.wait(seen, seconds)
 
     async def list_runs(
         self,
@@ -277,6 +297,7 @@ class SqliteStore:
         """End this handle; the last one of a file stops its threads and closes it."""
         if not self._closed:
             self._closed = True
+            self._arriving.close()
             await self._shared.release()
 
     async def __aenter__(self) -> Self:

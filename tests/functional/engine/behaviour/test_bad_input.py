@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import sys
-import time
+import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -68,7 +68,9 @@ async def _prints() -> str:
 
 
 async def _blocks() -> str:
-    time.sleep(0.3)
+    answered = threading.Event()
+    threading.Thread(target=answered.set).start()
+    answered.wait()  # with the whole loop
     return "blocked"
 
 

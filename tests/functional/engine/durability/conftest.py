@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "mysql", "mariadb"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "mysql", "mariadb", "dynamodb"])
 def kind(request: pytest.FixtureRequest) -> str:
     """Each store in turn."""
     name: str = request.param

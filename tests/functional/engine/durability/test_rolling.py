@@ -7,7 +7,7 @@ import pytest
 from psych_runtime._system import System
 from psych_runtime.api import dispatch, interrupt, publish
 from psych_runtime.core.codec import Position, seal
-from psych_runtime.errors import CorruptLog
+from psych_runtime.errors import CorruptLog, StoreUnavailable
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.testing.fake_model import FakeModel
@@ -99,6 +99,10 @@ async def test_run_13_newer_record_found_after_the_claim_ends_the_attempt_as_blo
     async def overtake(_: object) -> None:
         await write_newer(store, run)
 
+    async def away(_: object) -> None:
+        raise StoreUnavailable(problem="just now")
+
+    flaky.faults.once("before", "read", away)  # while it is claimed: it is read after that
     flaky.faults.once("after", "commit", overtake)
     await crew.start(runtime(flaky, FakeModel().turn(text="Hello.")))
 

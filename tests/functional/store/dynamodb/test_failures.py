@@ -27,7 +27,7 @@ SECRET = "FwoGZXIvYXdzEJr-a-session-token"
 
 def store_at(endpoint_url: str, *, region: str | None = "us-east-1") -> DynamoStore:
     return DynamoStore(
-        DynamoOptions(region=region, endpoint_url=endpoint_url, patience_seconds=0.4)
+        DynamoOptions(region=region, endpoint_url=endpoint_url, patience_seconds=1.5)
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from psych_runtime.ports.store import HeaderChange
 from psych_runtime.store.contract._build import TENANT, admission, change, unit, write
 from tests.functional.store.dynamodb.harness import NewHarness
 from tests.functional.store.dynamodb.probes import Counting
@@ -42,3 +43,21 @@ async def test_r_19_a_wait_for_more_than_a_request_holds_is_split(new_harness: N
         heads = {run_id: 0} | {f"run_{number:026}": 0 for number in range(249)}
         assert await store.wait(TENANT, heads, 30.0) == frozenset({run_id})
         assert counting.calls == {"batch_get_item": 3}
+
+
+async def test_str_1_a_wait_for_the_end_is_ended_by_another_process(
+    new_harness: NewHarness,
+) -> None:
+    """Its looks show commits that end nothing, and wake nobody until the Run is over."""
+    counting = Counting()
+    harness = new_harness()
+    async with harness.open() as store, harness.elsewhere(counting.wrap).open() as other:
+        run_id = await admission(store)
+        waiting = asyncio.create_task(other.wait(TENANT, {run_id: 1}, 30.0, over=True))
+        await write(store, unit(change(run_id, 1)))
+        while counting.calls["batch_get_item"] < 4:
+            await asyncio.sleep(0.01)
+        assert not waiting.done()
+        await write(store, unit(change(run_id, 2, edit=HeaderChange(state="settled"))))
+        assert await waiting == frozenset({run_id})
+        assert await other.wait(TENANT, {run_id: 1}, 30.0, over=True) == frozenset({run_id})

@@ -6,10 +6,11 @@ from urllib.parse import urlencode, urlsplit
 
 from psych_runtime._system import System
 from psych_runtime.ports.store import Store
+from psych_runtime.store._notices import Hint, News
 from psych_runtime.store._server_url import server_options
 from psych_runtime.store.open import open_store
 from psych_runtime.store.sql._batch import Batch
-from psych_runtime.store.sql._database import Database, Param, SqlOptions, Waiting
+from psych_runtime.store.sql._database import Claimable, Database, LogPart, Param, SqlOptions
 from psych_runtime.store.sql._rows import Row
 from psych_runtime.store.sql.mysql.database import MysqlDatabase
 from psych_runtime.store.sql.postgresql.database import PostgresqlDatabase
@@ -48,11 +49,18 @@ async def behind(tables: SqlTables) -> AsyncIterator[Proxy]:
 
 
 class Spy:
-    """Passes everything on, and notes what is asked; `answers` may answer instead."""
+    """Passes everything on, and notes what is asked; `answers` may answer instead.
+
+    One that is deaf hears nothing of other processes.
+    """
 
     def __init__(self, inner: Database) -> None:
         self.statements = inner.statements
+        self.tells = inner.tells
         self.asked: list[tuple[str, Mapping[str, Param]]] = []
+        self.together: list[int] = []
+        self.told: list[News] = []
+        self.deaf = False
         self.answers: Callable[[str], list[Row] | None] = lambda text: None
         self._inner = inner
 
@@ -74,8 +82,12 @@ class Spy:
     async def commit(self, batch: Batch) -> list[Row]:
         return await self._inner.commit(batch)
 
-    async def waiting(self, values: Mapping[str, Param]) -> Waiting:
-        return await self._inner.waiting(values)
+    async def read_logs(self, parts: Sequence[LogPart]) -> list[list[Row]]:
+        self.together.append(len(parts))
+        return await self._inner.read_logs(parts)
+
+    async def claimable(self, values: Mapping[str, Param]) -> Claimable:
+        return await self._inner.claimable(values)
 
     async def delete_runs(
         self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str]
@@ -91,11 +103,18 @@ class Spy:
     async def migrate(self) -> None:
         await self._inner.migrate()
 
-    def hear(self, heard: Callable[[Sequence[str]], None]) -> None:
-        self._inner.hear(heard)
+    def hear(
+        self,
+        name: str,
+        heard: Callable[[Sequence[Hint], bool], None],
+        hears: Callable[[bool], None],
+    ) -> None:
+        if not self.deaf:
+            self._inner.hear(name, heard, hears)
 
-    async def tell(self, run_ids: Sequence[str]) -> None:
-        await self._inner.tell(run_ids)
+    async def tell(self, name: str, news: News) -> None:
+        self.told.append(news)
+        await self._inner.tell(name, news)
 
     def forget_idle(self) -> None:
         self._inner.forget_idle()

@@ -8,8 +8,9 @@ from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from psych_runtime.errors import StoreError, UnsupportedStore
+from psych_runtime.store._notices import Hint, News
 from psych_runtime.store.sql._batch import KEY_TAKEN, Batch
-from psych_runtime.store.sql._database import Param, SqlOptions, Waiting
+from psych_runtime.store.sql._database import Claimable, LogPart, Param, SqlOptions
 from psych_runtime.store.sql._failures import Again, unsent
 from psych_runtime.store.sql._pool import Pool
 from psych_runtime.store.sql._rows import Cell, Row, instant_of
@@ -37,6 +38,7 @@ class MysqlDatabase:
     def __init__(self, options: SqlOptions) -> None:
         self.statements = load_statements(_PACKAGE, options.prefix)
         self._pieces = load(_PACKAGE, "statements.sql", options.prefix)
+        self.tells = False
         self._options = options
         self._pool: Pool[Connection] = Pool(
             options.pool_size,
@@ -108,15 +110,23 @@ class MysqlDatabase:
             refusals.append((number, rank, place, digest, receipt))
         return refusals
 
-    async def waiting(self, values: Mapping[str, Param]) -> Waiting:
-        """Find tenants, then their Runs in one packet."""
+    async def read_logs(self, parts: Sequence[LogPart]) -> list[list[Row]]:
+        """Read many logs in one packet."""
+        text = self.statements.read_log
+        sets = await self._run(";\n".join(filled(text, part._asdict()) for part in parts))
+        return [list(rows) for rows in sets]
+
+    async def claimable(self, values: Mapping[str, Param]) -> Claimable:
+        """Find tenants, then their Runs and those of the dead in one packet."""
         window, limit, least = (int(str(values[name])) for name in ("window", "limit", "share"))
         tenants = await self._tenants(values, window)
         share = max(least, -(-limit // max(1, len(tenants))))
+        orphans = filled(self._pieces["orphans"], values)
         selects = "\nUNION ALL\n".join(self._waiting(tenants, share, values))
-        sets = await self._run("SELECT NOW(6)" + (f";\n{selects}" if selects else ""))
-        rows = list(sets[1]) if selects else []
-        return Waiting(instant_of(sets[0][0][0]), share, rows)
+        packet = [f"SELECT NOW(6);\n{orphans}", *([selects] if selects else ())]
+        sets = await self._run(";\n".join(packet))
+        waiting = list(sets[2]) if selects else []
+        return Claimable(instant_of(sets[0][0][0]), share, waiting, list(sets[1]))
 
     def _waiting(
         self, tenants: Mapping[str, int | None], share: int, values: Mapping[str, Param]
@@ -169,10 +179,15 @@ class MysqlDatabase:
         async with self._pool.connection() as connection:
             await _ledger.migrate(connection, self._options)
 
-    def hear(self, heard: Callable[[Sequence[str]], None]) -> None:
+    def hear(
+        self,
+        name: str,
+        heard: Callable[[Sequence[Hint], bool], None],
+        hears: Callable[[bool], None],
+    ) -> None:
         """Do nothing: the server tells nobody, and the polls are enough."""
 
-    async def tell(self, run_ids: Sequence[str]) -> None:
+    async def tell(self, name: str, news: News) -> None:
         """Do nothing: nobody could hear it."""
 
     def forget_idle(self) -> None:

@@ -34,6 +34,9 @@ ORDER BY record.seq LIMIT :limit
 SELECT {run} FROM "{prefix}run" AS run
 WHERE run.run_id = :run_id AND run.tenant = :tenant
 
+-- read_headers: Headers of any tenants.
+SELECT {run} FROM "{prefix}run" AS run WHERE run.run_id IN (:run_ids)
+
 -- read_tail: The header at the highest position of a thread.
 SELECT {run}
 FROM "{prefix}thread" AS thread JOIN "{prefix}run" AS run ON run.run_id = thread.run_id
@@ -55,8 +58,8 @@ WHERE document.tenant = :tenant AND document.hash = :hash
 -- read_cap: A tenant's cap.
 SELECT {cap} FROM "{prefix}cap" AS cap WHERE cap.tenant = :tenant
 
--- heads: How far Runs are.
-SELECT run.tenant, run.run_id, run.head FROM "{prefix}run" AS run WHERE run.run_id IN (:run_ids)
+-- heads: How far Runs are, and their states.
+SELECT run.tenant, run.run_id, run.head, run.state FROM "{prefix}run" AS run WHERE run.run_id IN (:run_ids)
 
 -- list_runs: A tenant's Runs behind a place, newest first; a filter that is null is none.
 SELECT {run} FROM "{prefix}run" AS run

@@ -13,7 +13,7 @@ from psych_runtime.errors import (
 )
 from psych_runtime.store.sql._failures import Again, Broken
 
-__all__ = ["DRIVER_ERRORS", "translate"]
+__all__ = ["DRIVER_ERRORS", "leaves_usable", "translate"]
 
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """Whatever the driver raises by itself."""
@@ -38,6 +38,11 @@ _TEXT = (
     asyncpg.StringDataRightTruncationError,
     asyncpg.ProgramLimitExceededError,
 )
+
+
+def leaves_usable(error: BaseException) -> bool:
+    """Tell whether a connection in autocommit is as before: the server refused a statement."""
+    return isinstance(error, asyncpg.PostgresError) and not isinstance(error, _BROKEN)
 
 
 def translate(error: Exception, where: str) -> Exception:

@@ -3,21 +3,27 @@
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, cast
 
 import asyncpg
 
 from psych_runtime.errors import StoreError, UnsupportedStore
+from psych_runtime.store._notices import Hint, News
 from psych_runtime.store.sql._batch import Batch
-from psych_runtime.store.sql._database import Param, SqlOptions, Waiting
+from psych_runtime.store.sql._database import Claimable, LogPart, Param, SqlOptions
 from psych_runtime.store.sql._failures import unsent
 from psych_runtime.store.sql._pool import Pool
 from psych_runtime.store.sql._rows import Row, header_values, instant_of
 from psych_runtime.store.sql._statement import load, load_statements, numbered
 from psych_runtime.store.sql.postgresql import _ledger
 from psych_runtime.store.sql.postgresql._commit import commit_text
-from psych_runtime.store.sql.postgresql._failures import DRIVER_ERRORS, translate
+from psych_runtime.store.sql.postgresql._failures import (
+    DRIVER_ERRORS,
+    leaves_usable,
+    translate,
+)
 from psych_runtime.store.sql.postgresql._listener import Listener
+from psych_runtime.store.sql.postgresql._message import is_of, read_message, written
 from psych_schema.base import format_instant
 from psych_schema.store import RunRow
 
@@ -25,8 +31,7 @@ __all__ = ["PostgresqlDatabase"]
 
 _PACKAGE: Final = "psych_runtime.store.sql.postgresql"
 _OLDEST: Final = (14, 0)
-_PAYLOAD_BYTES: Final = 7_900  # of a notification, at most
-_NOTIFY: Final = "SELECT pg_notify(:channel, :run_ids)"
+_NOTIFY: Final = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:texts AS text[])) AS told"
 _KEPT_STATEMENTS: Final = 200  # prepared ones that a connection keeps
 
 
@@ -36,7 +41,9 @@ class PostgresqlDatabase:
     def __init__(self, options: SqlOptions) -> None:
         self.statements = load_statements(_PACKAGE, options.prefix)
         pieces = load(_PACKAGE, "statements.sql", options.prefix)
-        self._waiting, self._delete_runs = pieces["waiting"], pieces["delete_runs"]
+        self._claimable, self._delete_runs = pieces["claimable"], pieces["delete_runs"]
+        self._read_logs = pieces["read_logs"]
+        self.tells = True
         self._options = options
         self._pool: Pool[asyncpg.Connection] = Pool(
             options.pool_size,
@@ -92,11 +99,24 @@ class PostgresqlDatabase:
         """Run one statement."""
         statement = numbered(text)
         arguments = [values[name] for name in statement.names]
-        async with self._connection() as connection:
-            if not self._options.pooled:
-                return list(map(_row, await connection.fetch(statement.text, *arguments)))
-            async with _transaction(connection, self._options.timeout_seconds):
-                return list(map(_row, await connection.fetch(statement.text, *arguments)))
+        pooled = self._options.pooled
+        connection = await self._pool.take()
+        try:
+            if pooled:
+                seconds = self._options.timeout_seconds
+                rows = await _in_transaction(connection, seconds, statement.text, arguments)
+            else:
+                rows = await connection.fetch(statement.text, *arguments)
+        except BaseException as error:
+            if leaves_usable(error) and not pooled:
+                self._pool.give(connection)
+            else:
+                self._pool.drop(connection)
+            if isinstance(error, TimeoutError) or not isinstance(error, Exception):
+                raise
+            raise translate(error, self._options.where) from None
+        self._pool.give(connection)
+        return cast("list[Row]", rows)
 
     async def commit(self, batch: Batch) -> list[Row]:
         """Commit a batch in one statement."""
@@ -108,13 +128,27 @@ class PostgresqlDatabase:
         )
         return await self.ask(text, _values(batch))
 
-    async def waiting(self, values: Mapping[str, Param]) -> Waiting:
-        """Find tenants and their Runs in one statement."""
-        rows = await self.ask(self._waiting, values)
-        return Waiting(
+    async def read_logs(self, parts: Sequence[LogPart]) -> list[list[Row]]:
+        """Read many logs in one statement."""
+        values: dict[str, Param] = {
+            "tenants": [part.tenant for part in parts],
+            "run_ids": [part.run_id for part in parts],
+            "afters": [part.after for part in parts],
+            "limits": [part.limit for part in parts],
+        }
+        found: list[list[Row]] = [[] for _ in parts]
+        for row in await self.ask(self._read_logs, values):
+            found[int(str(row[0])) - 1].append(row[1:])
+        return found
+
+    async def claimable(self, values: Mapping[str, Param]) -> Claimable:
+        """Find tenants, their Runs, and those of the dead in one statement."""
+        rows = await self.ask(self._claimable, values)
+        return Claimable(
             now=instant_of(rows[0][0]),
             share=int(str(rows[0][1])),
-            rows=[row[2:] for row in rows if row[2] is not None],
+            waiting=[row[3:] for row in rows if row[2] is False],
+            orphans=[row[3:] for row in rows if row[2] is True],
         )
 
     async def delete_runs(
@@ -149,20 +183,29 @@ class PostgresqlDatabase:
         async with self._connection() as connection:
             await _ledger.migrate(connection, self._options)
 
-    def hear(self, heard: Callable[[Sequence[str]], None]) -> None:
+    def hear(
+        self,
+        name: str,
+        heard: Callable[[Sequence[Hint], bool], None],
+        hears: Callable[[bool], None],
+    ) -> None:
         """Listen on a connection of its own, unless a pooler stands between."""
-        if not self._options.pooled:
-            self._listener.start(heard)
 
-    async def tell(self, run_ids: Sequence[str]) -> None:
+        def read(text: str) -> None:
+            message = None if is_of(name, text) else read_message(text)
+            if message is not None:
+                heard(message.hints, message.work)
+
+        if not self._options.pooled:
+            self._listener.start(read, hears)
+
+    async def tell(self, name: str, news: News) -> None:
         """Notify whoever listens; outside the commit, since a notification in it locks all."""
-        text, waiting = "", list(run_ids)
-        while waiting:
-            run_id = waiting.pop()
-            text = f"{text},{run_id}" if text else run_id
-            if not waiting or len(text) + len(waiting[-1]) + 1 > _PAYLOAD_BYTES:
-                await self.ask(_NOTIFY, {"channel": self._listener.channel, "run_ids": text})
-                text = ""
+        values: dict[str, Param] = {
+            "channel": self._listener.channel,
+            "texts": written(name, news),
+        }
+        await self.ask(_NOTIFY, values)
 
     def forget_idle(self) -> None:
         """Drop idle connections."""
@@ -178,12 +221,9 @@ class PostgresqlDatabase:
                 connection.terminate()
 
 
-def _row(record: asyncpg.Record) -> Row:
-    return tuple(record)
-
-
-@asynccontextmanager
-async def _transaction(connection: asyncpg.Connection, seconds: float) -> AsyncIterator[None]:
+async def _in_transaction(
+    connection: asyncpg.Connection, seconds: float, text: str, arguments: Sequence[Param]
+) -> list[asyncpg.Record]:
     """Keep the pooler at one server connection; the server ends it when the client is gone."""
     milliseconds = int(seconds * 1000)
     await connection.execute(
@@ -191,8 +231,9 @@ async def _transaction(connection: asyncpg.Connection, seconds: float) -> AsyncI
         f"SET LOCAL statement_timeout = {milliseconds}; "
         f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"
     )
-    yield
+    rows = await connection.fetch(text, *arguments)
     await connection.execute("COMMIT")
+    return rows
 
 
 def _values(batch: Batch) -> dict[str, Param]:

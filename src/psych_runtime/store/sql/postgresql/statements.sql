@@ -9,8 +9,10 @@ EXISTS (
     SELECT FROM "{prefix}worker" AS worker WHERE worker.id = run.worker AND NOT worker.dead)
 
 -- let fits
+-- Where all Runs are of one Version, the planner takes "not in an unknown list" for "none", and
+-- reads the whole table; of an expression it knows nothing.
 run.run_id <> ALL(CAST(:run_ids AS varchar[]))
-      AND run.version <> ALL(CAST(:versions AS varchar[]))
+      AND run.version || '' <> ALL(CAST(:versions AS varchar[]))
       AND run.schema_version <= :newest
 
 -- let unsettled
@@ -32,9 +34,26 @@ FROM "{prefix}run" AS run LEFT JOIN LATERAL (
 WHERE run.run_id = :run_id AND run.tenant = :tenant
 ORDER BY record.seq
 
+-- read_logs: The same for each of many; the first column says for which, from 1 on.
+SELECT part.place, {record}
+FROM unnest(
+  CAST(:tenants AS varchar[]), CAST(:run_ids AS varchar[]), CAST(:afters AS bigint[]),
+  CAST(:limits AS bigint[])
+) WITH ORDINALITY AS part (tenant, run_id, after, count, place)
+JOIN "{prefix}run" AS run ON run.run_id = part.run_id AND run.tenant = part.tenant
+LEFT JOIN LATERAL (
+  SELECT * FROM "{prefix}record" AS record
+  WHERE record.run_id = run.run_id AND record.seq > part.after
+  ORDER BY record.seq LIMIT part.count
+) AS record ON true
+ORDER BY part.place, record.seq
+
 -- read_header: A tenant's header.
 SELECT {run} FROM "{prefix}run" AS run
 WHERE run.run_id = :run_id AND run.tenant = :tenant
+
+-- read_headers: Headers of any tenants.
+SELECT {run} FROM "{prefix}run" AS run WHERE run.run_id = ANY(CAST(:run_ids AS varchar[]))
 
 -- read_tail: The header at the highest position of a thread.
 SELECT {run}
@@ -58,8 +77,8 @@ WHERE document.tenant = :tenant AND document.hash = :hash
 SELECT {cap} FROM "{prefix}cap" AS cap
 WHERE cap.tenant = :tenant
 
--- heads: How far Runs are.
-SELECT run.tenant, run.run_id, run.head FROM "{prefix}run" AS run
+-- heads: How far Runs are, and their states.
+SELECT run.tenant, run.run_id, run.head, run.state FROM "{prefix}run" AS run
 WHERE run.run_id = ANY(CAST(:run_ids AS varchar[]))
 
 -- list_runs: A tenant's Runs behind a place, newest first; a filter that is null is none.
@@ -74,9 +93,17 @@ WHERE run.tenant = :tenant
 ORDER BY run.created_at DESC, run.run_id DESC
 LIMIT :limit
 
--- waiting: Claimable Runs of the next tenants behind :after, wrapping around; of each its share (R-15).
+-- claimable: What waits of the next tenants behind :after, wrapping around; of each its share (R-15).
 -- A recursion finds tenant after tenant in the index; the rows come in the order of the index, too.
+-- With them Runs of workers that are dead or gone; a recursion finds the workers that a header names.
+-- Each row has the clock, the share and whether it is an orphan before its header; nulls: no Run.
 WITH RECURSIVE
+holder (id) AS (
+  SELECT min(worker) FROM "{prefix}run"
+  UNION ALL
+  SELECT (SELECT min(run.worker) FROM "{prefix}run" AS run WHERE run.worker > holder.id)
+  FROM holder WHERE holder.id IS NOT NULL
+),
 behind (tenant) AS (
   SELECT least((
       SELECT min(run.tenant) FROM "{prefix}run" AS run
@@ -137,7 +164,7 @@ quota AS MATERIALIZED (
 )
 SELECT now(), quota.share, found.*
 FROM quota LEFT JOIN (
-  SELECT run.* FROM chosen
+  SELECT false AS orphan, run.* FROM chosen
   LEFT JOIN "{prefix}cap" AS cap ON cap.tenant = chosen.tenant
   CROSS JOIN LATERAL (
     SELECT * FROM (
@@ -169,18 +196,11 @@ FROM quota LEFT JOIN (
     LIMIT least((SELECT share FROM quota),
       CASE WHEN cap.tenant IS NOT NULL THEN greatest(0, cap."limit" - cap.running) END)
   ) AS run
-) AS found ON true
-
--- orphans: Running Runs of workers that are dead or gone; a recursion finds the workers that a header names.
-WITH RECURSIVE holder (id) AS (
-  SELECT min(worker) FROM "{prefix}run"
   UNION ALL
-  SELECT (SELECT min(run.worker) FROM "{prefix}run" AS run WHERE run.worker > holder.id)
-  FROM holder WHERE holder.id IS NOT NULL
-)
-SELECT {run}
-FROM holder JOIN "{prefix}run" AS run ON run.worker = holder.id
-WHERE run.state = 'running' AND NOT {live} AND {fits}
+  SELECT true, {run}
+  FROM holder JOIN "{prefix}run" AS run ON run.worker = holder.id
+  WHERE run.state = 'running' AND NOT {live} AND {fits}
+) AS found ON true
 
 -- held: The running Runs of a worker.
 SELECT {run} FROM "{prefix}run" AS run

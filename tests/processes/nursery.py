@@ -1,4 +1,4 @@
-"""The worker processes as the control process has them: started, killed, stopped, and accounted."""
+"""Worker processes as a test has them: started, killed, stopped, and accounted for."""
 
 import json
 import os
@@ -6,17 +6,16 @@ import select
 import signal
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Self
 
-from tests.chaos.nursery import Job
+from tests.processes import ROOT
+from tests.processes.tasks import next_line, tell
 
 __all__ = ["Life", "Nursery", "Process", "Stop"]
-
-ROOT = Path(__file__).parents[2]
 
 _END_SECONDS = 20.0
 
@@ -94,14 +93,22 @@ class Process:
         os.close(self._handle)
 
 
-class Nursery:
-    """The process that starts the others; what they say is in `log`."""
+class Nursery[Job]:
+    """The process that starts the others: `program` gives `fork_each` what a `Job` asks for.
 
-    def __init__(self, log: Path) -> None:
-        command = [sys.executable, "-m", "tests.chaos.nursery"]
-        with log.open("wb") as file:
+    A Job is JSON in the fields that it has. What the processes say goes to the file `log`, or to
+    where ours goes.
+    """
+
+    def __init__(self, program: str, log: Path | None = None) -> None:
+        with ExitStack() as files:
             self._nursery = Popen(
-                command, cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=file, text=True
+                [sys.executable, "-m", program],
+                cwd=ROOT,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=files.enter_context(log.open("wb")) if log else None,
+                text=True,
             )
         self.processes: list[Process] = []
 
@@ -113,11 +120,8 @@ class Nursery:
 
     def start(self, job: Job) -> Process:
         """Start a process."""
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        self._nursery.stdin.write(json.dumps(vars(job)) + "\n")
-        self._nursery.stdin.flush()
-        process = Process(int(self._nursery.stdout.readline()))
+        tell(self._nursery, json.dumps(vars(job)))
+        process = Process(int(next_line(self._nursery)))
         self.processes.append(process)
         return process
 

@@ -1,0 +1,46 @@
+"""Tables of the bench's own in DynamoDB's emulator, gone with the block."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from aiobotocore.client import AioBaseClient
+from aiobotocore.session import get_session
+
+from tests.bench.servers import NAME
+from tests.services import start_server
+from tests.stores.dynamo import CREDENTIALS
+
+__all__ = ["LEASE_SECONDS", "DynamoPlace", "dynamodb_place"]
+
+LEASE_SECONDS: Final = 60.0
+"""Of a worker there: the emulator answers one request after another, and many wait."""
+
+_REGION: Final = "us-east-1"
+
+
+class DynamoPlace(NamedTuple):
+    """Tables whose names begin with `prefix`, and the driver's own client."""
+
+    url: str
+    prefix: str
+    client: AioBaseClient
+
+
+@asynccontextmanager
+async def dynamodb_place() -> AsyncIterator[DynamoPlace]:
+    """Yield where tables may be made; they are deleted with the block."""
+    os.environ.update(CREDENTIALS)
+    address, prefix = start_server("aws").url, f"{NAME}_"
+    opening = get_session().create_client("dynamodb", region_name=_REGION, endpoint_url=address)
+    async with opening as client:
+        try:
+            patience = LEASE_SECONDS / 3
+            url = f"dynamodb://{_REGION}?endpoint_url={address}&patience_seconds={patience:g}"
+            yield DynamoPlace(url, prefix, client)
+        finally:
+            async for page in client.get_paginator("list_tables").paginate():
+                for name in page["TableNames"]:
+                    if name.startswith(prefix):
+                        await client.delete_table(TableName=name)

@@ -1,0 +1,63 @@
+"""How PostgreSQL plans a claim when it does not know the parameters (R-15)."""
+
+import asyncpg
+import pytest
+
+from psych_runtime.store.contract._build import admission
+from psych_runtime.store.sql._statement import load, numbered
+from psych_schema.store import RunRow
+from tests.stores.tables import SqlTables
+
+RUNS = 20_000
+GIVEN = {
+    "after": ("varchar", "''"),
+    "run_ids": ("varchar[]", "'{}'"),
+    "versions": ("varchar[]", "'{}'"),
+    "newest": ("integer", "9"),
+    "window": ("bigint", "64"),
+    "share": ("bigint", "1"),
+    "limit": ("double precision", "64"),
+}
+OTHERS = {
+    "tenant": "'t' || number % 1000",
+    "run_id": "'run_' || number",
+    "thread": "'run_' || number",
+    "root": "'run_' || number",
+}
+
+
+async def _fill(connection: asyncpg.Connection, prefix: str, run_id: str) -> None:
+    """Have many Runs of one Version like one that there is."""
+    columns = list(RunRow.model_fields)
+    values = ", ".join(OTHERS.get(column, column) for column in columns)
+    await connection.execute(
+        f'INSERT INTO "{prefix}run" ({", ".join(columns)}) '
+        f'SELECT {values} FROM "{prefix}run", generate_series(1, {RUNS}) AS number '
+        f"WHERE run_id = '{run_id}'"
+    )
+    await connection.execute(f'ANALYZE "{prefix}run"')
+
+
+@pytest.mark.servers("postgresql", "postgresql_new")
+async def test_r_15_a_claim_reads_no_whole_table_whatever_it_is_given(
+    sql_tables: SqlTables,
+) -> None:
+    """A plan for any parameters is what a connection keeps after five calls."""
+    prefix = sql_tables.prefix
+    async with sql_tables.open() as store:
+        run_id = await admission(store)
+    text = load("psych_runtime.store.sql.postgresql", "statements.sql", prefix)["claimable"]
+    statement = numbered(text)
+    types = ", ".join(GIVEN[name][0] for name in statement.names)
+    values = ", ".join(GIVEN[name][1] for name in statement.names)
+    connection = await asyncpg.connect(sql_tables.admin_url)
+    try:
+        await _fill(connection, prefix, run_id)
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        await connection.execute(f"PREPARE claim ({types}) AS {statement.text}")
+        lines = await connection.fetch(f"EXPLAIN EXECUTE claim ({values})")
+    finally:
+        await connection.close()
+    plan = "\n".join(line[0] for line in lines)
+    assert f"Seq Scan on {prefix}run" not in plan
+    assert "run_claim" in plan
