@@ -59,7 +59,7 @@ class Session:
     ) -> Dispatched:
         """Publish and dispatch; return at once. A text is `{"message": text}`."""
         version = spec if isinstance(spec, Version) else await self.publish(spec)
-        dispatched = await dispatch(
+        return await dispatch(
             self.store,
             version,
             scope=self.scope,
@@ -69,8 +69,6 @@ class Session:
             deltas=True,
             system=self.runtime.system,
         )
-        self.worker.nudge()
-        return dispatched
 
     async def ask(
         self,

@@ -43,7 +43,6 @@ class Running:
             input={"message": "Where is my order?"},
             deltas=deltas,
         )
-        self._worker.nudge()
         status = await wait(self.store, run.run_id, scope=SCOPE)
         if status.lifecycle != "done":
             raise RuntimeError(f"{run.run_id} is {status.lifecycle}")

@@ -24,6 +24,7 @@ __all__ = [
     "UNSET",
     "Admit",
     "After",
+    "Arrival",
     "Change",
     "Exclude",
     "Found",
@@ -140,10 +141,24 @@ class Exclude(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Claimable Runs, and the store's clock when they were."""
+    """Claimable Runs, and the store's clock when they were.
+
+    `capped`: a tenant has a cap, so that Runs may be claimable when one of its Runs ends.
+    """
 
     now: datetime
     headers: tuple[RunRow, ...]
+    capped: bool = False
+
+
+class Arrival(NamedTuple):
+    """How many times Runs may have become claimable, and which, if this process made them all.
+
+    `admitted` None: others may have, too; `ready` tells which.
+    """
+
+    seen: int
+    admitted: tuple[Admit, ...] | None
 
 
 class Seen(NamedTuple):
@@ -287,8 +302,8 @@ class Store(Protocol):
         need not be woken by each commit. A hint: losing one costs latency only.
         """
 
-    async def arrival(self, seen: int, seconds: float) -> int:
-        """Return how many times Runs may have become claimable, once it is not `seen`.
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
+        """Return how many times Runs may have become claimable, once that is not `seen`.
 
         Or after `seconds`. Read the count (0 seconds), look with `ready`, then wait with that
         count: nothing that this handle could know is missed. It counts what any handle of the

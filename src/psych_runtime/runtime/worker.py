@@ -4,20 +4,22 @@ import asyncio
 import logging
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
+from datetime import timedelta
 from typing import Final
 
 from psych_runtime._version import __version__
 from psych_runtime.core.models import altered
-from psych_runtime.errors import RunNotFound, StoreError, StoreUnavailable
+from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import CapReached, Committed
-from psych_runtime.ports.store import Seen, Store
+from psych_runtime.ports.store import Admit, Seen, Store
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.choosing import Chooser, Pick, is_risky
-from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, commit_surely, longer
+from psych_runtime.runtime.claiming import Log, claim_each
+from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
 from psych_runtime.runtime.execution import Known, execute
 from psych_runtime.runtime.flusher import Flusher
 from psych_runtime.runtime.host import Host
@@ -25,10 +27,10 @@ from psych_runtime.runtime.lease import Lease
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.signals import Lost
 from psych_runtime.runtime.supervisor import Supervisor
-from psych_runtime.runtime.takeover import Claim, End, claim_unit, take_and_settle
+from psych_runtime.runtime.takeover import End, take_and_settle
 from psych_runtime.tools.code import CodeExecutor
 from psych_schema.spec import AgentSpec
-from psych_schema.store import RecordRow, RunRow
+from psych_schema.store import RunRow
 
 __all__ = ["Worker"]
 
@@ -38,10 +40,7 @@ _HEARTBEAT_SECONDS: Final = 0.2
 _HANDING_OVER_SECONDS: Final = 5.0  # for what is cut to end (R-19), and to be written
 _WINDOW: Final = 64  # tenants of one look (R-15): where it finds so many Runs, there may be more
 _HEARING_SECONDS: Final = 3600.0
-_SHORT_LOG: Final = 64  # records that are read while the Run is being claimed
 _EXHAUSTED: Final = End("failed", "attempts_exhausted")
-
-type Log = Sequence[RecordRow]
 
 
 class Worker:
@@ -83,7 +82,9 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event = asyncio.Event()
-        self._more = True  # Runs may wait that the last look did not give
+        self._look = True  # Runs may wait that nobody has offered
+        self._capped = False  # a cap may have kept some back
+        self._offered: list[Admit] = []  # by this process, since the last look
         self._alive_at = 0.0
         self._after_tenant = chr(33 + int(90 * runtime.system.random()))  # each elsewhere (R-15)
         self._context = runtime.new_context(None)
@@ -142,7 +143,11 @@ class Worker:
             attempt.kick()
 
     def nudge(self) -> None:
-        """Look for Runs now: somebody in this process has dispatched one."""
+        """Look for Runs now, whatever is known of them."""
+        self._look_now()
+
+    def _look_now(self) -> None:
+        self._look = True
         self._wake.set()
 
     # what the supervisor reads and posts
@@ -224,28 +229,52 @@ class Worker:
             hearing.cancel()
 
     async def _hear(self) -> None:
-        """Look for Runs when the store hears of some; polls find those it does not hear of."""
+        """Hear of Runs that have come; polls find those that nobody tells of."""
         seen = 0
         while True:
-            count = await self.runtime.store.arrival(seen, _HEARING_SECONDS)
-            if count != seen:
-                seen = count
-                self._wake.set()
+            arrival = await self.runtime.store.arrival(seen, _HEARING_SECONDS)
+            if arrival.seen == seen:
+                continue
+            seen = arrival.seen
+            if arrival.admitted is None:
+                self._look = True
+            else:
+                self._offered += arrival.admitted
+            self._wake.set()
 
     async def _idle(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
-            return
+            self._look = True
 
     async def _claim(self) -> bool:
         """Claim what there are slots for; False: there is time to idle, until somebody wakes."""
         free = self._concurrency - len(self._held) - len(self._claiming)
         worker = self.lease.worker
-        self._more = True
+        offered, self._offered = self._offered, []
         if free <= 0 or worker is None or not self.lease.fresh():
+            self._look = True
             return False
+        if self._look or len(offered) > free:
+            self._look = True  # also when the store does not answer
+            headers = await self._find(free)
+            logs: dict[str, Log] = {}
+        else:  # nothing else waits, as far as is known: these need not be looked for
+            headers = [self._header_of(one) for one in offered]
+            logs = {one.run_id: [sealed.row for sealed in one.records] for one in offered}
+        if not headers:
+            return False
+        chosen = await self._chooser.choose(headers, self._held.values())
+        for one in chosen.exhausted:
+            self._begin(self._exhaust(one, worker))
+        self._look = self._look or chosen.learned > 0
+        moved = await self._claim_each(chosen.picked, worker, logs)
+        return chosen.learned > 0 or (moved and self._look)
+
+    async def _find(self, free: int) -> Sequence[RunRow]:
+        """Look for claimable Runs."""
         sent = self.runtime.system.monotonic()
         found = await self.runtime.store.ready(
             free,
@@ -253,82 +282,54 @@ class Worker:
             exclude=self._chooser.exclude(self.in_hand(), self._held.values()),
         )
         self.lease.observe(found.now, sent)
-        self._more = len(found.headers) >= min(free, _WINDOW)
-        if not found.headers:
-            return False
-        self._after_tenant = found.headers[-1].tenant
-        chosen = await self._chooser.choose(found.headers, self._held.values())
-        for one in chosen.exhausted:
-            self._begin(self._exhaust(one, worker))
-        moved = await self._claim_each(chosen.picked, worker)
-        return chosen.learned > 0 or (moved and self._more)
+        self._capped = found.capped
+        self._look = len(found.headers) >= min(free, _WINDOW)
+        if found.headers:
+            self._after_tenant = found.headers[-1].tenant
+        return found.headers
 
-    async def _claim_each(self, picked: Sequence[Pick], worker: str) -> bool:
-        """Take each Run by a unit of its own; losing a race is normal.
+    def _header_of(self, admit: Admit) -> RunRow:
+        """Return the header of a Run that has just been admitted here."""
+        if admit.deadline_seconds is None:
+            return admit.header
+        deadline = self.lease.store_now() + timedelta(seconds=admit.deadline_seconds)
+        return altered(admit.header, {"deadline_at": deadline})
+
+    async def _claim_each(
+        self, picked: Sequence[Pick], worker: str, logs: Mapping[str, Log]
+    ) -> bool:
+        """Take Runs and start them.
 
         Tell whether any is not ready any more: one that its tenant's cap kept out still is.
         """
         if not picked or self.lease.worker != worker:
             return False
-        units = [
-            claim_unit(
-                header,
-                Claim.of(header, worker=worker, crashes=crashes),
-                system=self.runtime.system,
-            )
-            for header, crashes in picked
-        ]
-        ids = {header.run_id for header, _ in picked}
+        ids = {one.header.run_id for one in picked}
         self._claiming |= ids
-        reading = self._read_ahead([header for header, _ in picked])
         try:
-            found = await commit_surely(
+            found = await claim_each(
                 self.runtime.store,
-                units,
+                picked,
+                worker=worker,
                 system=self.runtime.system,
                 give_up=lambda: self.lease.worker != worker or self._host.draining,
+                logs=logs,
             )
-            logs = await reading
-            for (header, crashes), unit, answer in zip(picked, units, found, strict=True):
-                if isinstance(answer, Committed) and self.lease.worker == worker:
-                    rows = logs.get(header.run_id)
-                    [claim] = unit.changes[0].records
-                    known = None if rows is None else Known(rows, claim)
-                    await self._start(header, crashes, known)
-            return not all(isinstance(answer, CapReached) for answer in found)
+            for one in found:
+                if isinstance(one.answer, Committed) and self.lease.worker == worker:
+                    await self._start(one.pick, one.known)
         except Lost:
             return False
         finally:
-            reading.cancel()
             self._claiming -= ids
-
-    def _read_ahead(self, headers: Iterable[RunRow]) -> asyncio.Future[Mapping[str, Log]]:
-        """Read short logs up to their heads while the claims are under way.
-
-        What is committed does not change; whose log is not there reads it later.
-        """
-
-        async def read(header: RunRow) -> tuple[str, Log] | None:
-            try:
-                rows = await self.runtime.store.read(
-                    header.tenant, header.run_id, limit=header.head
-                )
-            except (StoreError, RunNotFound):
-                return None
-            return (header.run_id, rows) if len(rows) == header.head else None
-
-        async def read_all() -> Mapping[str, Log]:
-            found = await asyncio.gather(
-                *(read(header) for header in headers if header.head <= _SHORT_LOG)
-            )
-            return dict(one for one in found if one is not None)
-
-        return asyncio.get_running_loop().create_task(read_all(), context=self._context.copy())
+        self._capped = self._capped or any(isinstance(one.answer, CapReached) for one in found)
+        return not all(isinstance(one.answer, CapReached) for one in found)
 
     async def _reclaim(self, one: Pick, worker: str) -> None:
-        await self._claim_each([one], worker)
+        await self._claim_each([one], worker, {})
 
-    async def _start(self, header: RunRow, crashes: int, known: Known | None) -> None:
+    async def _start(self, one: Pick, known: Known | None) -> None:
+        header, crashes = one
         spec = await self._chooser.spec(header)
         if spec is None:
             return  # the supervisor finds it as a stray
@@ -356,10 +357,10 @@ class Worker:
 
         And once it can be claimed itself, if that is a matter of time.
         """
-        if self._more or is_risky(attempt.header):
-            self._wake.set()
+        if self._look or self._capped or is_risky(attempt.header):
+            self._look_now()
         if attempt.parked_seconds is not None and self._loop is not None:
-            self._loop.call_later(attempt.parked_seconds, self._wake.set)
+            self._loop.call_later(attempt.parked_seconds, self._look_now)
 
     async def _exhaust(self, one: Pick, worker: str) -> None:
         """Fail a Run whose attempts keep dying (R-7)."""
@@ -398,7 +399,7 @@ class Worker:
                 delay = longer(delay)
                 continue
             self.lease.enlisted(worker, now=now, sent=sent)
-            self._wake.set()
+            self._look_now()
             return
 
     def _beat(self) -> None:

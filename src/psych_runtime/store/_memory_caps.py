@@ -33,6 +33,10 @@ class MemoryCaps:
         row = self._rows.get(tenant)
         return None if row is None else max(0, row.limit - row.running)
 
+    def any(self) -> bool:
+        """Tell whether a tenant has a cap."""
+        return any(row.limit != UNCAPPED for row in self._rows.values())
+
     def has_room(self, tenant: str, changes: Iterable[tuple[RunRow, HeaderChange]]) -> bool:
         """Tell whether there is room for each Run of a unit that becomes running."""
         room = self.room(tenant)

@@ -94,8 +94,7 @@ class MemoryRows:
                 answers.append(answer)
         news = news_of(landed)
         self.notices.announce(news)
-        if news.work:
-            self.arrivals.tell()
+        self.arrivals.hear(news)
         return answers
 
     def _judge(self, unit: Unit) -> Answer | None:
@@ -220,7 +219,7 @@ class MemoryRows:
                 lambda header: not excluded(header, exclude),
                 self._caps.room,
             )
-            return Found(now, take_fairly(tenants, limit))
+            return Found(now, take_fairly(tenants, limit), self._caps.any())
 
     def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2s
 from typing import Final, NamedTuple
 
+from psych_runtime.ports.store import Admit
 from psych_runtime.store._sleepers import Sleeper, wake
 
 __all__ = ["Heads", "Hint", "News", "Notices", "Waiter", "mark_of"]
@@ -31,12 +32,18 @@ class News(NamedTuple):
         over: which of both are settled or corrupt; None: that is not known, and whoever waits
             for it is woken, too.
         work: whether a Run became ready.
+        admitted: new Runs that are ready, where the commit was this process's.
     """
 
     heads: Heads
     touched: Heads = _NOTHING
     over: frozenset[tuple[str, str]] | None = None
     work: bool = False
+    admitted: tuple[Admit, ...] = ()
+
+    def for_others(self) -> "News":
+        """Return what other processes are told: that there is work, not what."""
+        return self._replace(work=self.work or bool(self.admitted), admitted=())
 
 
 class Hint(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Final, Literal, NoReturn, Protocol, Self
 from psych_runtime._system import System
 from psych_runtime.errors import StoreError, StoreUnavailable
 from psych_runtime.ports.answers import Answer
-from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Store, Unit
+from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, RunFilter, Store, Unit
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["FAULT_KINDS", "FaultKind", "Faults", "FaultyStore", "Victim"]
@@ -321,7 +321,7 @@ class FaultyStore:
         """Wait for Runs to move."""
         return await self._call(lambda: self._inner.wait(tenant, heads, seconds, over=over))
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         """Wait for work, without faults: it asks the store nothing."""
         return await self._inner.arrival(seen, seconds)
 

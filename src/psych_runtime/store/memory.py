@@ -12,7 +12,7 @@ from typing import Literal, Self
 from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
-from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._memory_rows import MemoryRows
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
@@ -136,7 +136,7 @@ class MemoryStore:
             await waiter.sleep(seconds)
             return frozenset(waiter.woken | rows.moved(tenant, heads, over=over))
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         """Return how many times there may have been work, once it is not `seen`."""
         return await self._arriving.wait(seen, seconds)
 

@@ -21,6 +21,11 @@ class CapStatements:
         c = self._t.cap.c
         return select(*c).where(c.tenant == bindparam("tenant"))
 
+    def find_cap(self) -> Select[*tuple[object, ...]]:
+        """Find a tenant that has a cap."""
+        c = self._t.cap.c
+        return select(c.tenant).where(c.limit < bindparam("uncapped"))
+
     def limit_cap(self) -> Update:
         """Set the limit; what is counted stays. 0 rows: the tenant has no row."""
         cap = self._t.cap

@@ -121,6 +121,7 @@ def news_of(units: Iterable[Unit]) -> News:
     heads: Heads = {}
     touched: Heads = {}
     over: set[tuple[str, str]] = set()
+    admitted: list[Admit] = []
     work = False
     for unit in units:
         for change in unit.changes:
@@ -130,11 +131,13 @@ def news_of(units: Iterable[Unit]) -> News:
                 heads[name] = change.records[-1].row.seq
             elif isinstance(change, Change):
                 touched[name] = change.expect_head
-            if state == "ready":
+            if isinstance(change, Admit) and state == "ready":
+                admitted.append(change)
+            elif state == "ready":
                 work = True
             elif state in OVER:
                 over.add(name)
-    return News(heads, touched, frozenset(over), work)
+    return News(heads, touched, frozenset(over), work, tuple(admitted))
 
 
 def enters(state: RunPhase, edit: HeaderChange) -> bool:

@@ -10,6 +10,7 @@ from typing import Literal, Self
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import (
+    Arrival,
     Exclude,
     Found,
     Page,
@@ -181,7 +182,7 @@ class Flaky:
         act = self.inner.wait(tenant, heads, seconds, over=over)
         return await self._through("wait", heads, act)
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         return await self._through("arrival", seen, self.inner.arrival(seen, seconds))
 
     async def list_runs(

@@ -36,9 +36,11 @@ class FlakyStore(MemoryStore):
         self._pass("header")
         return await super().header(tenant, run_id)
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         self._pass("wait")
-        return await super().wait(tenant, heads, seconds)
+        return await super().wait(tenant, heads, seconds, over=over)
 
 
 class DeafStore(MemoryStore):
@@ -48,7 +50,9 @@ class DeafStore(MemoryStore):
         super().__init__()
         self.waits: list[float] = []
 
-    async def wait(self, tenant: str, heads: Mapping[str, int], seconds: float) -> frozenset[str]:
+    async def wait(
+        self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False
+    ) -> frozenset[str]:
         self.waits.append(seconds)
         await asyncio.sleep(0)
         return frozenset()

@@ -142,7 +142,7 @@ async def test_wait_survives_lost_hints() -> None:
 
 async def test_wait_survives_a_store_that_is_away() -> None:
     """It is asked again, within the time."""
-    store = FlakyStore(period=3)
+    store = FlakyStore(period=2)
     log = lived()
     await log.commit_to(store)
 

@@ -10,6 +10,7 @@ from psych_runtime.errors import InvalidPayload, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import (
     Admit,
+    Arrival,
     Change,
     Exclude,
     Found,
@@ -244,7 +245,7 @@ class CountsNoBurials(MemoryStore):
 class WaitsForTheNext(MemoryStore):
     """Looks at the count when it begins to wait, not at what was seen."""
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         return await super().arrival(self._rows.arrivals.count, min(seconds, 0.01))
 
 

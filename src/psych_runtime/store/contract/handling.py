@@ -103,10 +103,10 @@ async def whatever_becomes_ready_is_an_arrival(harness: Harness) -> None:
     """An admission, a Run that is ready again, of any handle; also one before the wait."""
     async with harness.open() as store:
         twin = store.twin()
-        before = await store.arrival(-1, 0)
+        before = (await store.arrival(-1, 0)).seen
         run_id = await admission(store)
-        seen = await store.arrival(before, _LONG)
-        same(await store.arrival(seen, _SHORT), seen, "the count when nothing came")
+        seen = (await store.arrival(before, _LONG)).seen
+        same((await store.arrival(seen, _SHORT)).seen, seen, "the count when nothing came")
         ready = HeaderChange(state="ready")
         for head, edit, arrives in (
             (1, HeaderChange(state="suspended"), False),
@@ -115,14 +115,14 @@ async def whatever_becomes_ready_is_an_arrival(harness: Harness) -> None:
             (4, ready, True),
         ):
             await write(twin, unit(change(run_id, head, edit=edit)))
-            found = await store.arrival(seen, _LONG if arrives else _SHORT)
+            found = (await store.arrival(seen, _LONG if arrives else _SHORT)).seen
             same(found != seen, arrives, f"an arrival by {edit.state}")
             seen = found
         waiting = asyncio.create_task(store.arrival(seen, _LONG))
         await _registered(waiting)
         await admission(twin)
-        same(await waiting != seen, True, "a count that an admission has changed")
-        same(await store.arrival(seen, _LONG) != seen, True, "a count that was not seen yet")
+        same((await waiting).seen != seen, True, "a count that an admission has changed")
+        same((await store.arrival(seen, _LONG)).seen != seen, True, "a count that was not seen yet")
         await twin.close()
 
 
@@ -131,7 +131,7 @@ async def closing_ends_a_wait_for_work(harness: Harness) -> None:
     """With StoreClosed, as does asking a closed handle; the others wait on."""
     async with harness.open() as store:
         twin = store.twin()
-        seen = await store.arrival(-1, 0)
+        seen = (await store.arrival(-1, 0)).seen
         waiting = asyncio.create_task(twin.arrival(seen, _LONG))
         other = asyncio.create_task(store.arrival(seen, _LONG))
         await _registered(waiting)
@@ -144,7 +144,7 @@ async def closing_ends_a_wait_for_work(harness: Harness) -> None:
             same(type(found), StoreClosed, "what a closed handle says of work")
         same(other.done(), False, "a wait of another handle that ended")
         await admission(store)
-        same(await other != seen, True, "a count for another handle")
+        same((await other).seen != seen, True, "a count for another handle")
 
 
 @check("R-21", methods=("twin", "commit", "wait", "close"))

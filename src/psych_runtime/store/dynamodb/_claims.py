@@ -35,7 +35,7 @@ async def ready(ask: Ask, limit: int, after_tenant: str, exclude: Exclude) -> Fo
     dead = await dead_holders(ask)
     held = await held_runs(ask, dead)
     look = _Look(ask, limit, exclude, now, dead)
-    return Found(now, await look.find(after_tenant, held))
+    return Found(now, await look.find(after_tenant, held), look.capped)
 
 
 class _Tenant:
@@ -78,6 +78,11 @@ class _Look:
         self._dead = dead
         self._tenants: list[_Tenant] = []
         self._seen: set[str] = set()
+
+    @property
+    def capped(self) -> bool:
+        """Whether a tenant that was looked at has a cap."""
+        return any(tenant.room is not None for tenant in self._tenants)
 
     async def find(self, after_tenant: str, held: Iterable[RunRow]) -> tuple[RunRow, ...]:
         """Return Runs of the tenants behind the cursor, then of those up to it."""

@@ -117,8 +117,7 @@ class _Commit:
         if answer == Committed():
             news = news_of((unit,))
             shared.notices.announce(news)
-            if news.work:
-                shared.arrivals.tell()
+            shared.arrivals.hear(news)
         return answer
 
     async def _read(self, unit: Unit) -> _Seen:

@@ -14,7 +14,16 @@ from typing import Final, Literal, Self
 from psych_runtime._system import System
 from psych_runtime.errors import SchemaMissing, StoreClosed, StoreUnavailable
 from psych_runtime.ports.answers import Answer
-from psych_runtime.ports.store import Change, Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.ports.store import (
+    Arrival,
+    Change,
+    Exclude,
+    Found,
+    Page,
+    Renewed,
+    RunFilter,
+    Unit,
+)
 from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._notices import News
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
@@ -229,7 +238,7 @@ class DynamoStore:
         over = frozenset(name for name, item in items if text_of(item, "state") in OVER)
         return News(heads, over=over)
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         """Return how many times this process may have made work, once it is not `seen`."""
         return await self._arriving.wait(seen, seconds)
 

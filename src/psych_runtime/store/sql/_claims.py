@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from psych_runtime.ports.store import Exclude, Found
+from psych_runtime.ports.store import UNCAPPED, Exclude, Found
 from psych_runtime.store._order import TENANT_WINDOW, claim_key, take_fairly
 from psych_runtime.store.sql._database import Claimable, Param
 from psych_runtime.store.sql._rows import header_of
@@ -31,15 +31,16 @@ async def find_ready(ask: Ask, limit: int, after_tenant: str, exclude: Exclude) 
         "window": TENANT_WINDOW,
         "limit": limit,
         "share": 1,
+        "uncapped": UNCAPPED,
     }
     while True:
-        now, share, rows, orphaned = await ask(values)
+        now, share, capped, rows, orphaned = await ask(values)
         waiting = [header_of(row) for row in rows]
         orphans = [header_of(row) for row in orphaned]
         tenants = _by_tenant([*orphans, *waiting], after_tenant)
         taken = take_fairly((iter(runs) for runs in tenants), limit)
         if len(taken) == limit or share >= limit or not _is_cut(waiting, share):
-            return Found(now, taken)
+            return Found(now, taken, capped)
         values["share"] = min(limit, share * _GROWTH)
 
 

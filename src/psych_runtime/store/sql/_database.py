@@ -38,10 +38,14 @@ class SqlOptions(NamedTuple):
 
 
 class Claimable(NamedTuple):
-    """What waits, each tenant's Runs in order and at most `share` of them; Runs of the dead."""
+    """What waits, each tenant's Runs in order and at most `share` of them; Runs of the dead.
+
+    `capped`: whether a tenant has a cap.
+    """
 
     now: datetime
     share: int
+    capped: bool
     waiting: list[Row]
     orphans: list[Row]
 

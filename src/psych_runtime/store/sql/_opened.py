@@ -37,8 +37,7 @@ class Opened:
     def announce(self, news: News) -> None:
         """Tell whoever waits in this process."""
         self.notices.announce(news)
-        if news.work:
-            self.arrivals.tell()
+        self.arrivals.hear(news)
 
     def hear(self, hints: Sequence[Hint], work: bool) -> None:
         """Tell whoever waits in this process what another one told."""

@@ -18,6 +18,7 @@ from psych_runtime.errors import (
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import (
     UNCAPPED,
+    Arrival,
     Exclude,
     Found,
     Page,
@@ -211,7 +212,7 @@ class SqlStore:
         news = news_of(landed)
         self._opened.announce(news)
         if self._database.tells:
-            self._teller.add(news)
+            self._teller.add(news.for_others())
         return found
 
     async def _commit_batch(self, batch: Batch) -> list[Row]:
@@ -401,7 +402,7 @@ class SqlStore:
         self._hear()
         return await self._watcher.wait(tenant, heads, seconds, over=over)
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         """Return how many times there may have been work, once it is not `seen`.
 
         On PostgreSQL what other processes tell counts, too, unless a pooler stands between.

@@ -27,6 +27,10 @@ class Caps:
         row = self.row(tenant)
         return None if row is None else max(0, row.limit - row.running)
 
+    def any(self) -> bool:
+        """Tell whether a tenant has a cap."""
+        return self._execute(self._texts.find_cap, {"uncapped": UNCAPPED}).fetchone() is not None
+
     def set(self, tenant: str, limit: int | None) -> None:
         """Set or lift a bound; what is counted stays counted."""
         bound = UNCAPPED if limit is None else limit

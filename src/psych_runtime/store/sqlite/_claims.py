@@ -40,7 +40,8 @@ class Claims:
                 self._runs(tenant, orphans.get(tenant, ()), exclude)
                 for tenant in self._tenants(after_tenant, sorted(orphans))
             )
-            return Found(self._now, take_fairly(wanted, limit))
+            taken = take_fairly(wanted, limit)
+            return Found(self._now, taken, Caps(self._connection, self._texts).any())
 
     def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that no live worker holds and that are aborted or late."""

@@ -72,6 +72,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "bury_worker": workers.bury_worker(),
         "sweep_workers": workers.sweep_workers(),
         "read_cap": caps.read_cap(),
+        "find_cap": caps.find_cap(),
         "limit_cap": caps.limit_cap(),
         "count_cap": caps.count_cap(),
         "find_contents": removal.find_contents(),

@@ -56,6 +56,7 @@ class Texts(NamedTuple):
     bury_worker: str
     sweep_workers: str
     read_cap: str
+    find_cap: str
     limit_cap: str
     count_cap: str
     find_contents: str

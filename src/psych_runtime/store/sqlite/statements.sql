@@ -192,6 +192,11 @@ SELECT "{prefix}cap".tenant, "{prefix}cap".running, "{prefix}cap"."limit"
 FROM "{prefix}cap"
 WHERE "{prefix}cap".tenant = :tenant
 
+-- find_cap
+SELECT "{prefix}cap".tenant
+FROM "{prefix}cap"
+WHERE "{prefix}cap"."limit" < :uncapped
+
 -- limit_cap
 UPDATE "{prefix}cap" SET "limit"=:new_limit WHERE "{prefix}cap".tenant = :in_tenant
 

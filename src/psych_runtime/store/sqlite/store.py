@@ -13,7 +13,7 @@ from typing import Literal, Self
 from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer
-from psych_runtime.ports.store import Exclude, Found, Page, Renewed, RunFilter, Unit
+from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, RunFilter, Unit
 from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
 from psych_runtime.store._storable import check_storable, check_unit
@@ -85,8 +85,7 @@ class SqliteStore:
 
         def tell(outcome: Outcome) -> None:
             shared.notices.announce(outcome.news)
-            if outcome.news.work:
-                shared.arrivals.tell()
+            shared.arrivals.hear(outcome.news)
 
         return (await self._write(run, tell)).answers
 
@@ -234,7 +233,7 @@ class SqliteStore:
             await waiter.sleep(seconds)
             return frozenset(waiter.woken)
 
-    async def arrival(self, seen: int, seconds: float) -> int:
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
         """Return how many times this process may have made work, once it is not `seen`."""
         return await self._arriving.wait(seen, seconds)
 

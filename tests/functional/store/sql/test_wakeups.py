@@ -91,10 +91,10 @@ async def test_r_1_a_hint_that_came_before_the_wait_ends_it(sql_tables: SqlTable
     async with spied(sql_tables) as (waiter, spy), spied(sql_tables) as (writer, _):
         blind: list[Row] = []
         spy.answers = lambda text: blind if text == spy.statements.heads else None
-        seen = await waiter.arrival(-1, 0)
+        seen = (await waiter.arrival(-1, 0)).seen
         await _listens(sql_tables)
         run_id = await admission(writer)
-        assert await waiter.arrival(seen, 30) != seen
+        assert (await waiter.arrival(seen, 30)).seen != seen
         assert await waiter.wait(TENANT, {run_id: 0}, 30) == {run_id}
         assert await waiter.wait("globex", {run_id: 0}, 0) == frozenset()
         assert await waiter.wait(TENANT, {run_id: 0}, 0, over=True) == frozenset()
@@ -104,30 +104,30 @@ async def test_r_1_a_hint_that_came_before_the_wait_ends_it(sql_tables: SqlTable
 async def test_r_15_another_process_makes_work_and_it_is_heard(sql_tables: SqlTables) -> None:
     """An admission; what only goes on is no work."""
     async with spied(sql_tables) as (worker, _), spied(sql_tables) as (writer, _):
-        seen = await worker.arrival(-1, 0)
+        seen = (await worker.arrival(-1, 0)).seen
         await _listens(sql_tables)
         run_id = await admission(writer)
-        first = await worker.arrival(seen, 30)
+        first = (await worker.arrival(seen, 30)).seen
         assert first != seen
         waiting = asyncio.create_task(worker.wait(TENANT, {run_id: 1}, 30))
         await asyncio.sleep(0)
         await write(writer, unit(change(run_id, 1)))
         assert await waiting == {run_id}
-        assert await worker.arrival(first, 0) == first
+        assert (await worker.arrival(first, 0)).seen == first
 
 
 @pytest.mark.servers("postgresql", "postgresql_new")
 async def test_r_15_a_listener_that_was_away_counts_an_arrival(sql_tables: SqlTables) -> None:
     """It may have missed one; whoever waits for work looks again."""
     async with spied(sql_tables) as (worker, _):
-        seen = await worker.arrival(-1, 0)
+        seen = (await worker.arrival(-1, 0)).seen
         await _listens(sql_tables)
         ending = await asyncpg.connect(sql_tables.admin_url)
         try:
             await ending.execute(ENDS, f'LISTEN "psych_{sql_tables.prefix}%')
         finally:
             await ending.close()
-        assert await worker.arrival(seen, 30) != seen
+        assert (await worker.arrival(seen, 30)).seen != seen
 
 
 @pytest.mark.servers("postgresql", "postgresql_new")
@@ -135,7 +135,7 @@ async def test_r_1_a_message_of_another_build_says_nothing(sql_tables: SqlTables
     """Whatever it is; what comes after it is heard."""
     async with spied(sql_tables) as (waiter, _), spied(sql_tables) as (writer, _):
         run_id = await admission(writer)
-        seen = await waiter.arrival(-1, 0)
+        seen = (await waiter.arrival(-1, 0)).seen
         await _listens(sql_tables)
         sending = await asyncpg.connect(sql_tables.admin_url)
         try:
@@ -157,7 +157,7 @@ async def test_r_1_a_message_of_another_build_says_nothing(sql_tables: SqlTables
         await asyncio.sleep(0)
         await write(writer, unit(change(run_id, 1)))
         assert await waiting == {run_id}
-        assert await waiter.arrival(seen, 0) == seen
+        assert (await waiter.arrival(seen, 0)).seen == seen
 
 
 @pytest.mark.servers("postgresql", "postgresql_new")

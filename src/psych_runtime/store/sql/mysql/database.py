@@ -123,10 +123,11 @@ class MysqlDatabase:
         share = max(least, -(-limit // max(1, len(tenants))))
         orphans = filled(self._pieces["orphans"], values)
         selects = "\nUNION ALL\n".join(self._waiting(tenants, share, values))
-        packet = [f"SELECT NOW(6);\n{orphans}", *([selects] if selects else ())]
+        packet = [filled(self._pieces["moment"], values), orphans, *([selects] if selects else ())]
         sets = await self._run(";\n".join(packet))
         waiting = list(sets[2]) if selects else []
-        return Claimable(instant_of(sets[0][0][0]), share, waiting, list(sets[1]))
+        now, capped = sets[0][0]
+        return Claimable(instant_of(now), share, bool(capped), waiting, list(sets[1]))
 
     def _waiting(
         self, tenants: Mapping[str, int | None], share: int, values: Mapping[str, Param]

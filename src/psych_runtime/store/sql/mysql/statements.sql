@@ -192,6 +192,9 @@ VALUES (:tenant, :hash, :document, NOW(6)) ON DUPLICATE KEY UPDATE hash = hash
 INSERT INTO "{prefix}document" (tenant, hash, kind, text)
 VALUES (:tenant, :hash, :kind, :text) ON DUPLICATE KEY UPDATE hash = hash
 
+-- moment: The clock, and whether a tenant has a cap.
+SELECT NOW(6), EXISTS (SELECT 1 FROM "{prefix}cap" AS cap WHERE cap."limit" < :uncapped)
+
 -- set_cap: Bound a tenant, or bound it otherwise.
 INSERT INTO "{prefix}cap" (tenant, running, "limit") VALUES (:tenant, 0, :limit)
 ON DUPLICATE KEY UPDATE "limit" = :limit

@@ -147,8 +147,9 @@ class PostgresqlDatabase:
         return Claimable(
             now=instant_of(rows[0][0]),
             share=int(str(rows[0][1])),
-            waiting=[row[3:] for row in rows if row[2] is False],
-            orphans=[row[3:] for row in rows if row[2] is True],
+            capped=bool(rows[0][2]),
+            waiting=[row[4:] for row in rows if row[3] is False],
+            orphans=[row[4:] for row in rows if row[3] is True],
         )
 
     async def delete_runs(

@@ -96,7 +96,8 @@ LIMIT :limit
 -- claimable: What waits of the next tenants behind :after, wrapping around; of each its share (R-15).
 -- A recursion finds tenant after tenant in the index; the rows come in the order of the index, too.
 -- With them Runs of workers that are dead or gone; a recursion finds the workers that a header names.
--- Each row has the clock, the share and whether it is an orphan before its header; nulls: no Run.
+-- Each row has the clock, the share, whether a tenant has a cap, and whether it is an orphan before
+-- its header; nulls: no Run.
 WITH RECURSIVE
 holder (id) AS (
   SELECT min(worker) FROM "{prefix}run"
@@ -162,7 +163,8 @@ quota AS MATERIALIZED (
     :share, ceil(CAST(:limit AS double precision) / greatest(1, count(*)))) AS bigint) AS share
   FROM chosen
 )
-SELECT now(), quota.share, found.*
+SELECT now(), quota.share,
+  EXISTS (SELECT FROM "{prefix}cap" AS cap WHERE cap."limit" < :uncapped), found.*
 FROM quota LEFT JOIN (
   SELECT false AS orphan, run.* FROM chosen
   LEFT JOIN "{prefix}cap" AS cap ON cap.tenant = chosen.tenant
