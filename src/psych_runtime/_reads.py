@@ -5,7 +5,7 @@ that head, so that one answer is of one moment.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Literal, NamedTuple
@@ -68,9 +68,11 @@ async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
     return await _log_of(store, await store.header(scope.tenant, run_id))
 
 
-async def _log_of(store: Store, header: RunRow) -> _Log:
-    rows = await store.read(header.tenant, header.run_id, limit=header.head)
-    return _Log(header, list(_readable(without_erased(rows))))
+async def _log_of(store: Store, header: RunRow, rows: Sequence[RecordRow] | None = None) -> _Log:
+    """Return the log up to the head; `rows` if they were read already."""
+    if rows is None:
+        rows = await store.read(header.tenant, header.run_id, limit=header.head)
+    return _Log(header, list(_readable(without_erased(rows)[: header.head])))
 
 
 def _readable(rows: Iterable[RecordRow]) -> Iterable[Entry]:
@@ -93,8 +95,10 @@ async def status(store: Store, run_id: str, *, scope: Scope) -> StatusView:
     return await _status_of(store, await store.header(scope.tenant, run_id))
 
 
-async def _status_of(store: Store, header: RunRow) -> StatusView:
-    _, entries = await _log_of(store, header)
+async def _status_of(
+    store: Store, header: RunRow, rows: Sequence[RecordRow] | None = None
+) -> StatusView:
+    _, entries = await _log_of(store, header, rows)
     if header.state not in ("ready", "running"):
         return status_view(header, entries)
     workers = await store.workers()
@@ -232,10 +236,12 @@ async def wait(
     check_timeout(timeout_seconds)
     clock = asyncio.get_running_loop().time
     end = None if timeout_seconds is None else clock() + timeout_seconds
+    over, ended = until == "settled", False
     while True:
-        header = await patiently(partial(store.header, scope.tenant, run_id), until=end)
+        look = partial(_look, store, scope.tenant, run_id, log=ended)
+        header, rows = await patiently(look, until=end)
         if _reached(header, until):
-            return await patiently(partial(_status_of, store, header), until=end)
+            return await patiently(partial(_status_of, store, header, rows), until=end)
         if header.state == "corrupt":
             await raise_corrupt(store, header)
         left = WAIT_SECONDS if end is None else min(WAIT_SECONDS, end - clock())
@@ -243,9 +249,17 @@ async def wait(
             name = f"at seq {until}" if isinstance(until, int) else until
             seconds = timeout_seconds or 0.0
             raise WaitTimeout(run_id=run_id, until=name, timeout_seconds=seconds)
-        over = until == "settled"
         hint = partial(store.wait, scope.tenant, {run_id: header.head}, left, over=over)
-        await patiently(hint, until=end)
+        ended = bool(await patiently(hint, until=end)) and over
+
+
+async def _look(
+    store: Store, tenant: str, run_id: str, *, log: bool
+) -> tuple[RunRow, Sequence[RecordRow] | None]:
+    """Return the header, and the log beside it where it will be wanted."""
+    if not log:
+        return await store.header(tenant, run_id), None
+    return await asyncio.gather(store.header(tenant, run_id), store.read(tenant, run_id))
 
 
 def _reached(header: RunRow, until: Until) -> bool:

@@ -35,9 +35,17 @@ def wake(sleepers: Iterable[Sleeper]) -> None:
         here = asyncio.get_running_loop()
     except RuntimeError:
         here = None
+    elsewhere: dict[asyncio.AbstractEventLoop, list[Sleeper]] = {}
     for sleeper in sleepers:
         if sleeper.loop is here:
             sleeper.wake()
         else:
-            with suppress(RuntimeError):  # its loop has been closed
-                sleeper.loop.call_soon_threadsafe(sleeper.wake)
+            elsewhere.setdefault(sleeper.loop, []).append(sleeper)
+    for loop, theirs in elsewhere.items():
+        with suppress(RuntimeError):  # the loop has been closed
+            loop.call_soon_threadsafe(_wake_all, theirs)
+
+
+def _wake_all(sleepers: Iterable[Sleeper]) -> None:
+    for sleeper in sleepers:
+        sleeper.wake()

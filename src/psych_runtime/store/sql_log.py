@@ -4,7 +4,7 @@ Judging reads come before any write of their unit, in one transaction (R-1). Eac
 compiled once per dialect and prefix; the text that comes out is asserted in tests.
 """
 
-from sqlalchemy import Insert, Select, Update, bindparam, insert, or_, select, tuple_, update
+from sqlalchemy import Insert, Select, Update, bindparam, func, insert, or_, select, tuple_, update
 
 from psych_runtime.store.sql_words import first, limited
 from psych_schema.tables import tables
@@ -97,6 +97,14 @@ class LogStatements:
         c = self._t.run.c
         return select(c.head, c.state).where(
             c.run_id == bindparam("run_id"), c.tenant == bindparam("tenant")
+        )
+
+    def read_heads(self) -> Select[str, str, int, str]:
+        """Read heads and states of the Runs whose ids a JSON array has."""
+        c = self._t.run.c
+        wanted = func.json_each(bindparam("run_ids")).table_valued("value")
+        return select(c.tenant, c.run_id, c.head, c.state).where(
+            c.run_id.in_(select(wanted.c.value))
         )
 
     def read_log(self) -> Select[*tuple[object, ...]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from psych_runtime._system import System
 from psych_runtime.store.contract._build import START
+from psych_runtime.store._kept import Kept
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._failures import translate
@@ -88,6 +89,9 @@ class Rig:
         for table in ("run", "record", "key", "thread", "worker", "version", "document", "cap"):
             self._connection.execute(f'DELETE FROM "{table}"')
         self._connection.execute("COMMIT")
+        shared = self.sqlite._shared
+        shared.versions = Kept()  # nothing else takes Versions or Runs away behind a store's back
+        shared.notices._told.clear()
 
     def close(self) -> None:
         self.run(self.sqlite.close())

@@ -1,6 +1,6 @@
 """Which texts are kept (ST-2)."""
 
-from psych_runtime.store.sql._kept import Kept
+from psych_runtime.store._kept import Kept
 
 
 def test_st_2_a_text_is_its_tenants() -> None:

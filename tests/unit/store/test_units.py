@@ -91,11 +91,13 @@ def test_r_1_open_is_edited_in_a_copy() -> None:
 
 
 def test_str_1_every_change_of_a_unit_is_news() -> None:
-    """Also one without records; an admission is work, and so is what becomes ready again."""
+    """Also one without records; an admission is named here, and work for others."""
     admitted = admit()
     found = news_of([unit(admitted, change(RUN, 4, count=2)), unit(change(OTHER, 4, count=0))])
     heads = {("acme", admitted.run_id): 1, ("acme", RUN): 6}
-    assert found == News(heads, {("acme", OTHER): 4}, frozenset(), work=True)
+    touched = {("acme", OTHER): 4}
+    assert found == News(heads, touched, frozenset(), admitted=(admitted,))
+    assert found.for_others() == News(heads, touched, frozenset(), work=True)
     ready = HeaderChange(state="ready")
     assert news_of([unit(change(RUN, 4, edit=ready))]).work
     for state in ("settled", "corrupt"):

@@ -60,6 +60,9 @@ class Batch(NamedTuple):
 
 def batches(units: Sequence[Unit]) -> Iterator[Batch]:
     """Cut a commit where two units touch the same, or where it becomes too long for a packet."""
+    if len(units) == 1:
+        yield _batch(units)  # most often; there is nothing to cut
+        return
     start, size = 0, 0
     touched: set[object] = set()
     for index, unit in enumerate(units):

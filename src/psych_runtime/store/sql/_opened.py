@@ -5,9 +5,9 @@ from typing import Final
 
 from psych_runtime._system import System
 from psych_runtime.store._arrivals import Arrivals
+from psych_runtime.store._kept import Kept
 from psych_runtime.store._notices import Hint, News, Notices
 from psych_runtime.store.sql._database import Database, SqlOptions
-from psych_runtime.store.sql._kept import Kept
 
 __all__ = ["Opened"]
 

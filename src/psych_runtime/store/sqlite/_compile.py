@@ -45,6 +45,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "insert_cap": log.insert_row("cap"),
         "read_header": log.read_header(),
         "read_head": log.read_head(),
+        "read_heads": log.read_heads(),
         "read_log": log.read_log(),
         "read_tail": log.read_tail(),
         "read_place": log.read_place(),

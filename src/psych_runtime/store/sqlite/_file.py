@@ -3,23 +3,27 @@
 import os
 import sqlite3
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed, UnsupportedStore
 from psych_runtime.store._arrivals import Arrivals
+from psych_runtime.store._kept import Kept
 from psych_runtime.store._notices import Notices
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._lanes import Reader, Writer
 from psych_runtime.store.sqlite._ledger import check
 from psych_runtime.store.sqlite._texts import texts
 from psych_runtime.store.sqlite._watch import Watch
-from psych_runtime.store.sqlite._work import Work
+from psych_runtime.store.sqlite._work import Look, Work
 
 __all__ = ["SqliteFile", "acquire"]
 
 type _Key = tuple[int, SqliteOptions, System | None]
+
+_REMEMBERED: Final = 4096  # Runs of which it is known what was told last
 
 _FILES: Final[dict[_Key, "SqliteFile"]] = {}
 _LOCK: Final = threading.Lock()
@@ -32,11 +36,13 @@ class SqliteFile:
         self._process, self.options, given = self._key = key
         self.system = given or System()
         self.texts = texts(self.options.prefix)
-        self.notices = Notices()
+        self.notices = Notices(remembers=_REMEMBERED)
         self.arrivals = Arrivals()
+        self.versions = Kept()
         self.handles = 0
         self.writer = Writer(self.options, self._check)
-        self.reader = Reader(self.options, self._check, Watch(self.notices, self.texts).look)
+        self._watch = Watch(self.notices, self.texts)
+        self.reader = Reader(self.options, self._check, self._watch.look)
 
     def _check(self, connection: sqlite3.Connection) -> None:
         check(connection, self.texts, self.options.prefix, self.options.path)
@@ -49,6 +55,11 @@ class SqliteFile:
                 remedy="open the store in the process that uses it",
             )
         (self.writer if writes else self.reader).put(work)
+
+    def look(self, run_ids: Iterable[str]) -> None:
+        """Look soon how far these Runs are, for which somebody waits."""
+        self._watch.begin(run_ids)
+        self.put(Look(), writes=False)
 
     def again(self) -> None:
         """Count one more handle."""

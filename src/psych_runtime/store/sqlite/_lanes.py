@@ -14,11 +14,13 @@ from typing import Final
 
 from psych_runtime.store.sqlite._connect import LOCK_SLICE_SECONDS, SqliteOptions, connect
 from psych_runtime.store.sqlite._failures import is_busy, translate
-from psych_runtime.store.sqlite._work import Stop, Work, deliver
+from psych_runtime.store.sqlite._work import Look, Stop, Work, deliver
 
 __all__ = ["Lane", "Reader", "Writer"]
 
-_GROUP: Final = 256  # jobs of one transaction
+_WRITE_GROUP: Final = 256  # jobs of one transaction
+_READ_GROUP: Final = 16  # jobs that are answered together
+_JOBS_PER_LOOK: Final = 16  # while there is no time to be idle
 
 
 class Lane(ABC):
@@ -32,6 +34,7 @@ class Lane(ABC):
         self._checked = False
         self._jobs: queue.SimpleQueue[Work] = queue.SimpleQueue()
         self._connection: sqlite3.Connection | None = None
+        self._last: Work | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._start = threading.Lock()
 
@@ -75,13 +78,30 @@ class Lane(ABC):
     def _failure(self, error: Exception) -> Exception:
         return translate(error, self._options.path)
 
+    def _take(self, group: list[Work], job: Work) -> None:
+        if isinstance(job, Stop):
+            self._last = job
+        else:
+            group.append(job)
+
+    def _gather(self, group: list[Work], most: int) -> None:
+        """Add what waits already, up to the stop."""
+        while self._last is None and len(group) < most:
+            try:
+                self._take(group, self._jobs.get_nowait())
+            except queue.Empty:
+                return
+
     @abstractmethod
     def _work(self) -> None:
         """Do jobs until told to stop."""
 
 
 class Reader(Lane):
-    """Reads one job at a time; when idle it looks whether another process has written."""
+    """Does one job after another; those that waited together are answered together.
+
+    When idle, and now and then when busy, it looks whether another process has written.
+    """
 
     def __init__(
         self,
@@ -94,19 +114,23 @@ class Reader(Lane):
 
     def _work(self) -> None:
         pause: float | None = None
-        while True:
+        done = 0  # jobs since the last look
+        while self._last is None:
+            group: list[Work] = []
             try:
-                job = self._jobs.get(timeout=pause)
+                self._take(group, self._jobs.get(timeout=pause))
+                self._gather(group, _READ_GROUP)
             except queue.Empty:
-                pause = self._look()
-                continue
-            if isinstance(job, Stop):
-                break
-            self._read(job)
-            deliver([job])
-            pause = self._look()
+                done = _JOBS_PER_LOOK
+            for job in group:
+                self._read(job)
+            jobs = [job for job in group if not isinstance(job, Look)]
+            deliver(jobs)
+            done += len(jobs) if len(jobs) == len(group) else _JOBS_PER_LOOK
+            if pause is None or done >= _JOBS_PER_LOOK:
+                pause, done = self._look(), 0
         self._close()
-        deliver([job])
+        deliver([self._last])
 
     def _read(self, job: Work) -> None:
         try:
@@ -131,31 +155,16 @@ class Writer(Lane):
     def __init__(self, options: SqliteOptions, check: Callable[[sqlite3.Connection], None]) -> None:
         super().__init__("psych-sqlite-writer", options, check)
         self._patience = max(1, round(options.busy_timeout_seconds / LOCK_SLICE_SECONDS))
-        self._last: Work | None = None
 
     def _work(self) -> None:
         while self._last is None:
             group: list[Work] = []
             self._take(group, self._jobs.get())
-            self._gather(group)
+            self._gather(group, _WRITE_GROUP)
             if group:
                 self._write(group)
         self._close()
         deliver([self._last])
-
-    def _take(self, group: list[Work], job: Work) -> None:
-        if isinstance(job, Stop):
-            self._last = job
-        else:
-            group.append(job)
-
-    def _gather(self, group: list[Work]) -> None:
-        """Add what waits already, up to the stop."""
-        while self._last is None and len(group) < _GROUP:
-            try:
-                self._take(group, self._jobs.get_nowait())
-            except queue.Empty:
-                return
 
     def _write(self, group: list[Work]) -> None:
         try:
@@ -183,9 +192,9 @@ class Writer(Lane):
                 late = [job for job in group if job.slices >= self._patience]
                 group[:] = [job for job in group if job.slices < self._patience]
                 self._fail(late, error)
-                self._gather(group)
+                self._gather(group, _WRITE_GROUP)
             else:
-                self._gather(group)
+                self._gather(group, _WRITE_GROUP)
                 return
 
     def _try(self, connection: sqlite3.Connection, group: list[Work]) -> None:

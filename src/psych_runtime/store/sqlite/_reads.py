@@ -1,7 +1,7 @@
 """Reads of Runs, in the reader's thread; each is one snapshot."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from psych_runtime.errors import CorruptRow, RunNotFound
@@ -9,7 +9,6 @@ from psych_runtime.ports.store import Page, RunFilter
 from psych_runtime.store._order import Position, encode_cursor
 from psych_runtime.store.sqlite._rows import Value, header_of, key_of, record_of
 from psych_runtime.store.sqlite._texts import Texts
-from psych_runtime.store.units import OVER
 from psych_schema.base import format_instant
 from psych_schema.store import KeyRow, RecordRow, RunRow
 
@@ -17,7 +16,6 @@ __all__ = [
     "read_header",
     "read_key",
     "read_log",
-    "read_moved",
     "read_page",
     "read_tail",
     "read_text",
@@ -105,24 +103,6 @@ def read_text(connection: sqlite3.Connection, text: str, tenant: str, hash: str)
     with _as_row("version or document", hash):
         row: tuple[str] | None = connection.execute(text, names).fetchone()
     return None if row is None else row[0]
-
-
-def read_moved(
-    connection: sqlite3.Connection,
-    texts: Texts,
-    tenant: str,
-    heads: Mapping[str, int],
-    *,
-    over: bool,
-) -> frozenset[str]:
-    """Return Runs of this tenant that are past the given heads, and over if asked for."""
-    moved: set[str] = set()
-    for run_id, seen in heads.items():
-        names = {"tenant": tenant, "run_id": run_id}
-        row: tuple[int, str] | None = connection.execute(texts.read_head, names).fetchone()
-        if row is not None and row[0] > seen and (row[1] in OVER or not over):
-            moved.add(run_id)
-    return frozenset(moved)
 
 
 def read_page(

@@ -29,6 +29,7 @@ class Texts(NamedTuple):
     insert_cap: str
     read_header: str
     read_head: str
+    read_heads: str
     read_log: str
     read_tail: str
     read_place: str

@@ -1,6 +1,9 @@
 """Notices what other processes commit: PRAGMA data_version, one look per process (wake-ups)."""
 
+import json
 import sqlite3
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from psych_runtime.store._notices import Heads, News, Notices
@@ -23,7 +26,12 @@ class Watch:
         self._notices = notices
         self._texts = texts
         self._version: int | None = None
+        self._fresh: deque[str] = deque()  # Runs that may have moved before somebody waited
         self._pause_seconds = _SHORTEST_SECONDS
+
+    def begin(self, run_ids: Iterable[str]) -> None:
+        """Have the next look ask for these Runs, whatever was written; from any thread."""
+        self._fresh.extend(run_ids)
 
     def look(self, connection: sqlite3.Connection) -> float | None:
         """Wake whose Run has moved; return in how many seconds to look again, None for never."""
@@ -32,21 +40,24 @@ class Watch:
             self._version = None
             return None
         version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-        if version == self._version:
+        fresh = {self._fresh.popleft() for _ in range(len(self._fresh))}
+        if version != self._version:
+            fresh = {run_id for _, run_id in heads}
+            self._version = version
+        if not fresh:
             self._pause_seconds = min(self._pause_seconds * 1.5, _LONGEST_SECONDS)
             return self._pause_seconds
-        self._version = version
         self._pause_seconds = _SHORTEST_SECONDS
         moved: Heads = {}
         over: set[tuple[str, str]] = set()
-        for (tenant, run_id), seen in heads.items():
-            names = {"tenant": tenant, "run_id": run_id}
-            row: tuple[int, str] | None = connection.execute(
-                self._texts.read_head, names
-            ).fetchone()
-            if row is not None and row[0] > seen:
-                moved[tenant, run_id] = row[0]
-                if row[1] in OVER:
+        names = {"run_ids": json.dumps(list(fresh))}
+        rows: Iterator[tuple[str, str, int, str]] = connection.execute(
+            self._texts.read_heads, names
+        )
+        for tenant, run_id, head, state in rows:
+            if head > heads.get((tenant, run_id), head):
+                moved[tenant, run_id] = head
+                if state in OVER:
                     over.add((tenant, run_id))
         self._notices.announce(News(moved, over=frozenset(over)))
         return self._pause_seconds

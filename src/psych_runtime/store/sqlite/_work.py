@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from psych_runtime.errors import StoreUnavailable
 
-__all__ = ["Job", "Stop", "Work", "deliver"]
+__all__ = ["Job", "Look", "Stop", "Work", "deliver"]
 
 
 class Work(ABC):
@@ -90,6 +90,22 @@ class Job[T](Work):
         if not self._future.done():
             problem = f"no answer within {patience_seconds:g} s"
             self._future.set_exception(StoreUnavailable(problem=problem))
+
+
+class Look(Work):
+    """Nothing but a reason to look at once whether Runs have moved; nobody waits for it."""
+
+    def execute(self, connection: sqlite3.Connection) -> None:
+        """Do nothing: the thread looks behind it."""
+
+    def fail(self, error: Exception) -> None:
+        """Do nothing: a hint is lost."""
+
+    def finish(self) -> None:
+        """Do nothing: nothing follows."""
+
+    def settle(self) -> None:
+        """Do nothing: nobody waits."""
 
 
 class Stop(Work):

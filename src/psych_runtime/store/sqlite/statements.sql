@@ -53,6 +53,12 @@ SELECT "{prefix}run".head, "{prefix}run".state
 FROM "{prefix}run"
 WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant
 
+-- read_heads
+SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".head, "{prefix}run".state
+FROM "{prefix}run"
+WHERE "{prefix}run".run_id IN (SELECT anon_1.value
+FROM json_each(:run_ids) AS anon_1)
+
 -- read_log
 SELECT "{prefix}record".run_id, "{prefix}record".seq, "{prefix}record".tenant, "{prefix}record".type, "{prefix}record".body, "{prefix}record".content, "{prefix}record".salt
 FROM "{prefix}record"

@@ -195,8 +195,14 @@ class SqliteStore:
     async def version(self, tenant: str, hash: str) -> str | None:
         """Return a published Spec's text."""
         check_storable(tenant, hash)
-        text = self._shared.texts.read_version
-        return await self._read(lambda c: _reads.read_text(c, text, tenant, hash))
+        file = self._file
+        found = file.versions.get(tenant, hash)
+        if found is None:
+            text = file.texts.read_version
+            found = await self._read(lambda c: _reads.read_text(c, text, tenant, hash))
+            if found is not None:
+                file.versions.put(tenant, hash, found)
+        return found
 
     async def put_document(
         self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
@@ -225,12 +231,9 @@ class SqliteStore:
         file = self._file
         check_storable(tenant, *heads)
         with file.notices.waiting(tenant, heads, over=over) as waiter:
-            moved = await self._read(
-                lambda c: _reads.read_moved(c, file.texts, tenant, heads, over=over)
-            )
-            if moved:
-                return moved
-            await waiter.sleep(seconds)
+            if not waiter.woken:
+                file.look(heads)  # what another process has written before
+                await waiter.sleep(seconds)
             return frozenset(waiter.woken)
 
     async def arrival(self, seen: int, seconds: float) -> Arrival:

@@ -19,7 +19,7 @@ from psych_schema.store import RunRow
 from tests.functional.store.proxy import Proxy, proxied
 from tests.stores.tables import SqlTables
 
-__all__ = ["Spy", "behind", "front_of", "spied", "through"]
+__all__ = ["ForMany", "Spy", "behind", "front_of", "spied", "through"]
 
 
 def front_of(url: str) -> tuple[str, int]:
@@ -121,6 +121,29 @@ class Spy:
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+class _StatementForMany(PostgresqlDatabase):
+    async def commit(self, batch: Batch) -> list[Row]:
+        return await self._commit_many(batch)
+
+
+class ForMany:
+    """Tables in PostgreSQL; also a unit of its own goes through the statement for many."""
+
+    def __init__(self, tables: SqlTables) -> None:
+        self._tables = tables
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Store]:
+        options = server_options(
+            self._tables.url, self._tables.prefix, scheme="postgresql", port=5432
+        )
+        async with SqlStore(Opened(options, _StatementForMany, System())) as store:
+            yield store
+
+    async def advance(self, seconds: float) -> None:
+        await self._tables.advance(seconds)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ GIVEN = {
     "window": ("bigint", "64"),
     "share": ("bigint", "1"),
     "limit": ("double precision", "64"),
+    "uncapped": ("integer", "2147483647"),
 }
 OTHERS = {
     "tenant": "'t' || number % 1000",

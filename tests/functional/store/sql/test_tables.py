@@ -19,7 +19,9 @@ from psych_runtime.store.migrations.script import Dialect, script
 from psych_runtime.store.open import open_store
 from psych_runtime.store.sql._statement import load, numbered
 from psych_runtime.store.sql.postgresql._commit import commit_text
+from psych_runtime.store.sql.postgresql._single import single_text
 from psych_schema.tables import metadata
+from tests.functional.store.sql.harness import ForMany
 from tests.stores.tables import SqlTables
 
 DIRECT = pytest.mark.servers("postgresql", "postgresql_new", "mysql", "mariadb")
@@ -89,6 +91,9 @@ def texts(prefix: str) -> Iterator[tuple[str, str]]:
             for moves in (False, True):
                 name = f"commit {admits=} {names=} {moves=}"
                 yield name, commit_text(prefix, admits=admits, names=names, moves=moves)
+            for several in (False, True):
+                name = f"single {admits=} {names=} {several=}"
+                yield name, single_text(prefix, admits=admits, names=names, several=several)
 
 
 @pytest.mark.servers("postgresql_new")
@@ -112,14 +117,14 @@ async def test_st_8_no_statement_reads_a_whole_table(sql_tables: SqlTables) -> N
     finally:
         await connection.close()
     assert {name: found for name, found in scans.items() if found} == {}
-    assert len(scans) > 30
+    assert len(scans) > 38
 
 
 @pytest.mark.servers("postgresql_new")
 async def test_r_1_ordinary_commits_touch_no_index(sql_tables: SqlTables) -> None:
-    """PostgreSQL updates the header in its page (HOT), and counts that."""
+    """PostgreSQL updates the header in its page (HOT), and counts that, by either statement."""
     counts = """SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1"""
-    async with sql_tables.open() as store:
+    async with sql_tables.open() as store, ForMany(sql_tables).open() as other:
         run_id = await admission(store)
         connection = await asyncpg.connect(sql_tables.url)
         table = f"{sql_tables.prefix}run"
@@ -127,7 +132,8 @@ async def test_r_1_ordinary_commits_touch_no_index(sql_tables: SqlTables) -> Non
             before = await connection.fetchrow(counts, table)
             for head in range(1, 21):
                 edit = HeaderChange(opened={f"ent_{head}": head})
-                await write(store, unit(change(run_id, head, edit=edit)))
+                by = store if head % 2 else other
+                await write(by, unit(change(run_id, head, edit=edit)))
             after = before
             while after is None or before is None or after[0] < before[0] + 20:
                 after = await connection.fetchrow(counts, table)  # they come with a delay

@@ -9,7 +9,7 @@ import asyncpg
 
 from psych_runtime.errors import StoreError, UnsupportedStore
 from psych_runtime.store._notices import Hint, News
-from psych_runtime.store.sql._batch import Batch
+from psych_runtime.store.sql._batch import CAP_REACHED, Batch
 from psych_runtime.store.sql._database import Claimable, LogPart, Param, SqlOptions
 from psych_runtime.store.sql._failures import unsent
 from psych_runtime.store.sql._pool import Pool
@@ -24,6 +24,7 @@ from psych_runtime.store.sql.postgresql._failures import (
 )
 from psych_runtime.store.sql.postgresql._listener import Listener
 from psych_runtime.store.sql.postgresql._message import is_of, read_message, written
+from psych_runtime.store.sql.postgresql._single import single
 from psych_schema.base import format_instant
 from psych_schema.store import RunRow
 
@@ -33,6 +34,7 @@ _PACKAGE: Final = "psych_runtime.store.sql.postgresql"
 _OLDEST: Final = (14, 0)
 _NOTIFY: Final = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:texts AS text[])) AS told"
 _KEPT_STATEMENTS: Final = 200  # prepared ones that a connection keeps
+_KEPT_TENANTS: Final = 4096
 
 
 class PostgresqlDatabase:
@@ -51,6 +53,7 @@ class PostgresqlDatabase:
             drop=lambda connection: connection.terminate(),
             usable=lambda connection: not connection.is_closed(),
         )
+        self._counted: set[str] = set()  # tenants for whose Runs it takes the statement for many
         self._listener = Listener(f"psych_{options.prefix}", self._connect)
 
     async def _connect(self) -> asyncpg.Connection:
@@ -119,7 +122,20 @@ class PostgresqlDatabase:
         return cast("list[Row]", rows)
 
     async def commit(self, batch: Batch) -> list[Row]:
-        """Commit a batch in one statement."""
+        """Commit a batch in one statement; a unit of its own that is not plain may take two."""
+        one = single(self._options.prefix, batch)
+        if one is None or (one.moves and one.tenant in self._counted):
+            return await self._commit_many(batch)
+        if await self.ask(one.text, one.values):
+            return []
+        refusals = await self._commit_many(batch)
+        if one.moves and all(row[1] == CAP_REACHED for row in refusals):
+            if len(self._counted) >= _KEPT_TENANTS:
+                self._counted.clear()
+            self._counted.add(one.tenant)
+        return refusals
+
+    async def _commit_many(self, batch: Batch) -> list[Row]:
         text = commit_text(
             self._options.prefix,
             admits=bool(batch.admissions),
