@@ -78,7 +78,7 @@ services-stop: $(PYTHON_READY) ## stop them
 chaos: $(PYTHON_READY) $(NODE_READY) ## kill and stop workers, restart databases; exact results
 	$(PYTHON) -m tests.chaos
 
-bench: $(PYTHON_READY) ## what the engine costs, each figure beside its yardstick
+bench: $(PYTHON_READY) $(NODE_READY) services ## what the engine costs, each figure beside its yardstick
 	$(PYTHON) -m tests.bench --json docs/notes/bench.json
 
 lock: $(PYTHON_READY) ## bring requirements/ and package-lock.json up to date

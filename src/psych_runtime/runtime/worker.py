@@ -52,7 +52,8 @@ class Worker:
         lease_seconds: how long the store believes this worker alive without a word.
         max_attempts: attempts in a row that may die or fail before the Run fails.
         grace_seconds: what `stop` gives running calls.
-        poll_seconds: how often an idle worker looks for Runs.
+        poll_seconds: how often an idle worker looks for Runs that nobody told it of: those that
+            other processes admit on stores without messages, and those of a parked worker.
         threads: False where there are none: the supervisor is a task then, and a tool that
             blocks the loop stops renewals, too.
     """

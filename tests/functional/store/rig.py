@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from psych_runtime._system import System
-from psych_runtime.store.contract._build import START
 from psych_runtime.store._kept import Kept
+from psych_runtime.store.contract._build import START
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._failures import translate
