@@ -136,10 +136,8 @@ async def dispatch(
     given = check_json(input, what="input")
     hash = _hash_of(version)
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
-    digest = ""
-    if idempotency_key is not None:
-        asked = scope.model_dump(), given, deadline_seconds, continues, priority, deltas
-        digest = request_digest(hash, *asked)
+    asked = hash, scope.model_dump(), given, deadline_seconds, continues, priority, deltas
+    digest = "" if idempotency_key is None else request_digest(*asked)
     known = await _known_run(store, scope.tenant, idempotency_key, digest)
     if known is not None:
         return known

@@ -200,8 +200,9 @@ class Store(Protocol):
     Called from the executor's and the supervisor's loop, each with its own handle (`twin`);
     what they share is held until the last handle is closed.
     Every method may raise StoreUnavailable, which promises nothing, and answers or raises within
-    half a lease, a caller's own turn in a burst not counted. A name or text that is no Unicode is InvalidPayload, whatever it is for; a limit
-    is at least 1. Anything else that is not named is a bug of the adapter.
+    half a lease, a caller's own turn in a burst not counted. A name or text that is no Unicode is
+    InvalidPayload, whatever it is for; a limit is at least 1. Anything else that is not named is
+    a bug of the adapter.
     """
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:

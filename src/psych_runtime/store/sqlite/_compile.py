@@ -23,6 +23,8 @@ __all__ = ["rendered", "statements"]
 _DIALECT: Final = dialect(paramstyle="named")
 _BANNER: Final = "-- Compiled by `python -m psych_runtime.store.sqlite._compile`. Do not edit."
 
+_INSERTED: Final = ("run", "record", "thread", "key", "version", "document", "worker", "cap")
+
 
 def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
     """Return every statement by its name."""
@@ -35,14 +37,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "advance_head": log.advance_head(),
         "edit_open": log.edit_open(),
         "change_header": log.change_header(),
-        "insert_run": log.insert_row("run"),
-        "insert_record": log.insert_row("record"),
-        "insert_thread": log.insert_row("thread"),
-        "insert_key": log.insert_row("key"),
-        "insert_version": log.insert_row("version"),
-        "insert_document": log.insert_row("document"),
-        "insert_worker": log.insert_row("worker"),
-        "insert_cap": log.insert_row("cap"),
+        **{f"insert_{table}": log.insert_row(table) for table in _INSERTED},
         "read_header": log.read_header(),
         "read_head": log.read_head(),
         "read_heads": log.read_heads(),

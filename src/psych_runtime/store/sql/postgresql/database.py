@@ -63,6 +63,7 @@ class PostgresqlDatabase:
             "application_name": "psych-runtime",
             "default_transaction_isolation": "read committed",
             "jit": "off",  # plans with a recursion look dearer than they are
+            "enable_seqscan": "off",  # plans are kept that were made when tables were small
             "statement_timeout": milliseconds,  # also when the client was stopped meanwhile
             "idle_in_transaction_session_timeout": milliseconds,
         }
@@ -244,7 +245,8 @@ async def _in_transaction(
     """Keep the pooler at one server connection; the server ends it when the client is gone."""
     milliseconds = int(seconds * 1000)
     await connection.execute(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off; "
+        "BEGIN ISOLATION LEVEL READ COMMITTED; "
+        "SET LOCAL jit = off; SET LOCAL enable_seqscan = off; "
         f"SET LOCAL statement_timeout = {milliseconds}; "
         f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"
     )
