@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from psych_runtime.core.models import altered, built
+from psych_runtime.core.models import altered
 from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
 from psych_runtime.ports.store import Sealed
 from psych_schema.base import format_instant, parse_instant
@@ -199,17 +199,14 @@ def _seal(
             "content_digest": digest,
         },
     )
-    row = built(
-        RecordRow,
-        {
-            "run_id": run_id,
-            "seq": seq,
-            "tenant": tenant,
-            "type": kind,
-            "body": body,
-            "content": content,
-            "salt": salt,
-        },
+    row = RecordRow(
+        run_id=run_id,
+        seq=seq,
+        tenant=tenant,
+        type=kind,
+        body=body,
+        content=content,
+        salt=salt,
     )
     return Sealed(row, record, sha256(body))
 
