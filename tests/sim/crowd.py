@@ -184,7 +184,7 @@ async def _answer_all(
         for client, tenant, run_id in lives:
             thread = (await world.store.header(tenant, run_id)).thread
             tail = await world.store.tail(tenant, thread)
-            for one in {run_id, tail.run_id if tail else run_id}:
+            for one in dict.fromkeys((run_id, tail.run_id if tail else run_id)):
                 await client.decide_all(one)
 
 

@@ -78,8 +78,9 @@ class SqlStore:
     that are not for this build.
     """
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: Opened, *, connections: int | None = None) -> None:
         self._opened = opened
+        self._connections = connections or opened.options.pool_size
         self._arriving = Arriving(opened.arrivals)
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,7 +88,8 @@ class SqlStore:
 
     def _begin(self) -> None:
         """Have connections, polls and messages of a new loop; none is made before it is needed."""
-        self._database = self._opened.connect(self._opened.options)
+        options = self._opened.options._replace(pool_size=self._connections)
+        self._database = self._opened.connect(options)
         self._missed = False  # whether messages of other processes were lost
         self._watcher = Watcher(self._look, self._opened.notices)
         self._teller = Teller(self._tell)
@@ -355,10 +357,13 @@ class SqlStore:
         await self._ask(self._database.statements.sweep, {})
 
     def twin(self) -> "SqlStore":
-        """Return another handle, with connections of its own, for another loop."""
+        """Return another handle for another loop, with one connection of its own.
+
+        It supervises: what it asks is short, and a second connection per worker adds up.
+        """
         if self._closed:
             raise StoreClosed
-        return SqlStore(self._opened)
+        return SqlStore(self._opened, connections=1)
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
         """Keep a published Spec."""
