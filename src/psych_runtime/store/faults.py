@@ -34,6 +34,7 @@ type FaultKind = Literal[
     "stalled",
     "torn",
     "unanswered",
+    "unheard",
 ]
 
 FAULT_KINDS: Final[Mapping[FaultKind, str]] = {
@@ -49,6 +50,7 @@ FAULT_KINDS: Final[Mapping[FaultKind, str]] = {
     "stalled": "calls hang while the store is away, then all land",
     "torn": "of a commit of several units, only the first ones land",
     "unanswered": "the call is done, its answer is lost",
+    "unheard": "nobody is told that there is work: it is found by looking",
 }
 """What can befall a call, and what it means."""
 
@@ -322,8 +324,12 @@ class FaultyStore:
         return await self._call(lambda: self._inner.wait(tenant, heads, seconds, over=over))
 
     async def arrival(self, seen: int, seconds: float) -> Arrival:
-        """Wait for work, without faults: it asks the store nothing."""
-        return await self._inner.arrival(seen, seconds)
+        """Wait for work, of which a message may be lost; it asks the store nothing."""
+        while True:
+            arrival = await self._inner.arrival(seen, seconds)
+            if arrival.seen == seen or not self._faults.strikes("unheard", self._victim):
+                return arrival
+            seen = arrival.seen
 
     async def list_runs(
         self,

@@ -22,7 +22,7 @@ __all__ = [
     "whatever_becomes_ready_is_an_arrival",
 ]
 
-_LONG: Final = 30.0
+_LONG: Final = 10.0
 _SHORT: Final = 0.02
 
 

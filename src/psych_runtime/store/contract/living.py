@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _LEASE: Final = 100.0
-_LONG: Final = 30.0
+_LONG: Final = 5.0  # for what comes at once
 
 
 async def _renew(store: Store, worker: str, *run_ids: str) -> Renewed | None:

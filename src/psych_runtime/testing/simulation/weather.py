@@ -23,6 +23,7 @@ _RARER: Final[Mapping[FaultKind, float]] = {
     "hung": 0.33,
     "paused": 0.33,
     "torn": 8.0,  # of the few commits that carry several units
+    "unheard": 15.0,  # of the few messages there are
 }
 _LATENCIES_SECONDS: Final = (0.0, 0.0, 0.02, 0.15, 0.4)
 

@@ -66,13 +66,14 @@ async def test_r_15_a_place_below_the_cap_is_taken_at_once(store: Store, crew: C
         await run_to_end(store, run_id)
 
 
-async def test_run_14_a_parked_run_goes_on_when_its_time_comes(crew: Crew) -> None:
+async def test_run_14_a_parked_run_goes_on_when_its_time_comes() -> None:
     """The worker that parked it remembers when; nobody has to look meanwhile."""
-    store = MemoryStore()
+    store, crew = MemoryStore(), Crew()
     model = FakeModel().raises_transient(429, retry_after_seconds=5.2).turn(text="Whole.")
     await crew.start(runtime(store, model), poll_seconds=HOUR)
     run_id = await admit(store, agent())
     assert (await run_to_end(store, run_id)).epoch == 2
+    await crew.close()
 
 
 async def test_r_5_a_dead_workers_run_is_taken_when_its_death_is_seen(
@@ -104,8 +105,9 @@ asyncio.run(main())
 """
 
 
-async def test_r_15_a_dispatch_of_another_process_wakes_a_worker(crew: Crew) -> None:
+async def test_r_15_a_dispatch_of_another_process_wakes_a_worker() -> None:
     """PostgreSQL passes the message on; the worker would look by itself in an hour."""
+    crew = Crew()
     tables = tables_of("postgresql")
     await tables.empty()
     async with tables.open() as store:
