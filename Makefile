@@ -49,7 +49,7 @@ lint: $(PYTHON_READY) $(NODE_READY) ## ruff, mypy, import rules, schema rules, d
 	$(MAKE) --no-print-directory check-published
 
 test: $(PYTHON_READY) $(NODE_READY) services ## run every test (WORKERS=n processes, 2 unless told)
-	$(PYTEST) tests/sim tests/chaos tests/e2e $(UNIT) tests/functional tests/services
+	$(PYTEST) tests/sim tests/e2e tests/chaos $(UNIT) tests/functional tests/services
 
 test-fast: $(PYTHON_READY) ## the tests to run while editing: under a minute
 	$(PYTEST) $(FAST)

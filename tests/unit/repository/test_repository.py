@@ -90,7 +90,7 @@ def test_repository_the_layers_and_the_simulation_are_all_that_make_test_runs() 
     makefile = text("Makefile")
     commands = dict(re.findall(r"^(test[a-z0-9-]*):.*\n\t(.+)$", makefile, re.MULTILINE))
     functional, e2e = "tests/functional tests/services", "tests/e2e tests/chaos"
-    assert commands["test"] == f"$(PYTEST) $(UNIT) {functional} {e2e} tests/sim"
+    assert commands["test"] == f"$(PYTEST) tests/sim {e2e} $(UNIT) {functional}"
     assert commands["test-unit"] == "$(PYTEST) $(UNIT)"
     assert commands["test-functional"] == f"$(PYTEST) {functional}"
     assert commands["test-e2e"] == f"$(PYTEST) {e2e}"

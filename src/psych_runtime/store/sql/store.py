@@ -357,10 +357,7 @@ class SqlStore:
         await self._ask(self._database.statements.sweep, {})
 
     def twin(self) -> "SqlStore":
-        """Return another handle for another loop, with one connection of its own.
-
-        It supervises: what it asks is short, and a second connection per worker adds up.
-        """
+        """Return a handle for another loop; it supervises, for which one connection is enough."""
         if self._closed:
             raise StoreClosed
         return SqlStore(self._opened, connections=1)
