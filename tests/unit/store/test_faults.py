@@ -259,7 +259,9 @@ async def test_r_20_without_a_process_only_calls_fail(kind: FaultKind) -> None:
     assert faults.struck == {}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BY_CHANCE if kind not in TO_A_PROCESS])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in BY_CHANCE if kind not in TO_A_PROCESS and kind != "unheard"]
+)
 async def test_r_20_a_victim_is_told_what_hits_its_call(kind: FaultKind) -> None:
     """Once for each fault."""
     faults, process = some_faults(kind), Process()
@@ -267,6 +269,21 @@ async def test_r_20_a_victim_is_told_what_hits_its_call(kind: FaultKind) -> None
     await asyncio.gather(store.commit([unit(admit()), unit(admit())]), return_exceptions=True)
     await faults.landed()
     assert process.told == [kind]
+
+
+async def test_r_15_a_message_of_work_that_is_lost_is_as_if_there_was_none() -> None:
+    """Whoever waits is told of the next one only; the count goes on."""
+    faults, process = Faults(Dice(0.0), {"unheard": 1.0}), Process()
+    inner = MemoryStore()
+    lost, heard = FaultyStore(inner, faults, process), FaultyStore(inner, faults)
+    before = (await inner.arrival(-1, 0)).seen
+    await inner.commit([unit(admit())])
+    assert (await lost.arrival(before, 0.01)).seen == before + 1
+    assert process.told == ["unheard"]
+    faults.quiet = True
+    await inner.commit([unit(admit())])
+    found = await heard.arrival(before + 1, 5)
+    assert (found.seen, len(found.admitted or ())) == (before + 2, 1)
 
 
 async def test_r_20_a_victim_is_told_of_an_outage() -> None:
