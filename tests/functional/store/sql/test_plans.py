@@ -62,3 +62,21 @@ async def test_r_15_a_claim_reads_no_whole_table_whatever_it_is_given(
     plan = "\n".join(line[0] for line in lines)
     assert f"Seq Scan on {prefix}run" not in plan
     assert "run_claim" in plan
+
+
+@pytest.mark.servers("postgresql", "postgresql_new")
+async def test_r_15_tenants_come_in_their_order_whatever_the_plan(sql_tables: SqlTables) -> None:
+    """The first five calls of a connection have plans of their own, the next one is kept."""
+    prefix = sql_tables.prefix
+    connection = await asyncpg.connect(sql_tables.admin_url)
+    try:
+        async with sql_tables.open() as store:
+            await _fill(connection, prefix, await admission(store))
+            await connection.execute(f"UPDATE \"{prefix}run\" SET tenant = 't' || right(run_id, 3)")
+            await connection.execute(f'ANALYZE "{prefix}run"')
+            for _ in range(7):
+                found = await store.ready(64, after_tenant="t499")
+                tenants = [header.tenant for header in found.headers]
+                assert tenants == [f"t{number}" for number in range(500, 564)]
+    finally:
+        await connection.close()

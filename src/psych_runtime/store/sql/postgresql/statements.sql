@@ -95,6 +95,7 @@ LIMIT :limit
 
 -- claimable: What waits of the next tenants behind :after, wrapping around; of each its share (R-15).
 -- A recursion finds tenant after tenant in the index; the rows come in the order of the index, too.
+-- Caps are asked tenant by tenant: a join might take tenants in another order, and all of them.
 -- With them Runs of workers that are dead or gone; a recursion finds the workers that a header names.
 -- Each row has the clock, the share, whether a tenant has a cap, and whether it is an orphan before
 -- its header; nulls: no Run.
@@ -153,9 +154,9 @@ chosen AS MATERIALIZED (
     UNION ALL
     (SELECT tenant FROM before WHERE tenant <= :after)
   ) AS every
-  WHERE NOT EXISTS (
-    SELECT FROM "{prefix}cap" AS cap
-    WHERE cap.tenant = every.tenant AND cap.running >= cap."limit")
+  WHERE coalesce(
+    (SELECT cap.running < cap."limit" FROM "{prefix}cap" AS cap WHERE cap.tenant = every.tenant),
+    true)
   LIMIT :window
 ),
 quota AS MATERIALIZED (
