@@ -187,6 +187,8 @@ class Worker:
             attempt = self._held.get(run_id)
             if attempt is not None and attempt.begun:
                 self._compare(attempt, one)
+        if self._look:  # it could not be made when it was due: the store answers now
+            self._wake.set()
 
     def _compare(self, attempt: Attempt, seen: Seen) -> None:
         if seen.epoch > attempt.epoch:
@@ -259,7 +261,6 @@ class Worker:
             self._look = True
             return False
         if self._look or len(offered) > free:
-            self._look = True  # also when the store does not answer
             headers = await self._find(free)
             logs: dict[str, Log] = {}
         else:  # nothing else waits, as far as is known: these need not be looked for
@@ -275,16 +276,21 @@ class Worker:
         return chosen.learned > 0 or (moved and self._look)
 
     async def _find(self, free: int) -> Sequence[RunRow]:
-        """Look for claimable Runs."""
+        """Look for claimable Runs; whoever wants a look meanwhile gets another one."""
         sent = self.runtime.system.monotonic()
-        found = await self.runtime.store.ready(
-            free,
-            after_tenant=self._after_tenant,
-            exclude=self._chooser.exclude(self.in_hand(), self._held.values()),
-        )
+        self._look = False
+        try:
+            found = await self.runtime.store.ready(
+                free,
+                after_tenant=self._after_tenant,
+                exclude=self._chooser.exclude(self.in_hand(), self._held.values()),
+            )
+        except StoreUnavailable:
+            self._look = True
+            raise
         self.lease.observe(found.now, sent)
         self._capped = found.capped
-        self._look = len(found.headers) >= min(free, _WINDOW)
+        self._look = self._look or len(found.headers) >= min(free, _WINDOW)
         if found.headers:
             self._after_tenant = found.headers[-1].tenant
         return found.headers

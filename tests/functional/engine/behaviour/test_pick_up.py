@@ -8,11 +8,13 @@ import pytest
 from psych_runtime import administrator
 from psych_runtime._system import System
 from psych_runtime.api import Version, publish
+from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Committed
-from psych_runtime.ports.store import Store
+from psych_runtime.ports.store import Arrival, Store
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing.fake_model import FakeModel
+from tests.functional.engine.flaky import Flaky
 from tests.functional.engine.harness import (
     ACME,
     Crew,
@@ -89,6 +91,44 @@ async def test_r_5_a_dead_workers_run_is_taken_when_its_death_is_seen(
     assert await store.commit([claim]) == [Committed()]
     await crew.start(runtime(store, _answers(1)), lease_seconds=1.0, poll_seconds=HOUR)
     assert (await run_to_end(store, run_id)).epoch == 2
+
+
+class Nameless(Flaky):
+    """Tells of work as other processes do: without saying what."""
+
+    async def arrival(self, seen: int, seconds: float) -> Arrival:
+        return (await super().arrival(seen, seconds))._replace(admitted=None)
+
+
+async def test_r_15_work_that_comes_during_a_look_is_looked_for_again() -> None:
+    """The look did not see it, and nobody tells of it twice."""
+    store, crew = Nameless(MemoryStore()), Crew()
+    runs: list[str] = []
+
+    async def meanwhile(_: object) -> None:
+        runs.append(await admit(store, agent()))
+        for _ in range(10):  # until the worker has heard of it
+            await asyncio.sleep(0)
+
+    store.faults.once("after", "ready", meanwhile)
+    await crew.start(runtime(store, _answers(1)), poll_seconds=HOUR)
+    await eventually(lambda: runs)
+    await run_to_end(store, runs[0])
+    await crew.close()
+
+
+async def test_r_15_a_look_that_failed_is_made_when_the_store_answers() -> None:
+    """The next renewal says so; nobody waits for the poll."""
+    store, crew = Flaky(MemoryStore()), Crew()
+    run_id = await admit(store, agent())
+
+    async def away(_: object) -> None:
+        raise StoreUnavailable(problem="just now")
+
+    store.faults.once("before", "ready", away)
+    await crew.start(runtime(store, _answers(1)), poll_seconds=HOUR)
+    await run_to_end(store, run_id)
+    await crew.close()
 
 
 ELSEWHERE = """
