@@ -232,15 +232,18 @@ class Supervisor:
                     continue
                 if not await self._settle(header, header.epoch, worker):
                     self._unsettled[header.run_id] = header.head
-            await self._take_hung(worker)
+            await self._take_hung()
 
-    async def _take_hung(self, worker: str) -> None:
+    async def _take_hung(self) -> None:
         """Take own Runs that a hung executor was asked to stop and did not."""
         now = self._system.monotonic()
         for run_id, since in list(self._must_stop.items()):
             attempt = self._executor.holdings().get(run_id)
             hung = now - self._executor.alive_at() > _HUNG_SECONDS
-            if attempt is None or now - since < _ASKED_SECONDS or not hung:
+            worker = self._executor.lease.worker  # this one holds it: a hung executor has no other
+            if attempt is None or worker is None:
+                continue
+            if now - since < _ASKED_SECONDS or not hung:
                 continue
             attempt.revoked = True
             del self._must_stop[run_id]

@@ -26,7 +26,7 @@ __all__ = [
     "a_tenants_runs_come_by_priority_then_time",
     "held_by_gives_the_running_runs_of_a_worker",
     "overdue_are_aborted_and_late_runs_that_nobody_holds",
-    "racing_workers_claim_everything_in_three_rounds",
+    "racing_workers_claim_everything_in_four_rounds",
     "tenants_take_turns_behind_the_cursor",
     "what_a_worker_cannot_run_is_left_out",
     "what_is_claimable_is_found_and_nothing_else",
@@ -35,6 +35,7 @@ __all__ = [
 _TENANTS: Final = 20
 _WORKERS: Final = 5
 _SLOTS: Final = 8
+_ROUNDS: Final = 4  # too few for workers that all look at the same Runs
 
 
 async def _ready(store: Store, exclude: Exclude = Exclude(), *, limit: int = 50) -> set[str]:
@@ -172,7 +173,7 @@ async def what_a_worker_cannot_run_is_left_out(harness: Harness) -> None:
 
 
 @check("R-15", "ADM-3", methods=("ready", "commit", "twin"))
-async def racing_workers_claim_everything_in_three_rounds(harness: Harness) -> None:
+async def racing_workers_claim_everything_in_four_rounds(harness: Harness) -> None:
     """Each Run is claimed once, by workers that start at different tenants."""
     async with harness.open() as store:
         count = _WORKERS * _SLOTS
@@ -191,12 +192,12 @@ async def racing_workers_claim_everything_in_three_rounds(harness: Harness) -> N
                 if answer == Committed():
                     taken[worker].append(row.run_id)
 
-        for _ in range(3):
+        for _ in range(_ROUNDS):
             await asyncio.gather(*[one_round(place) for place in range(_WORKERS)])
         for twin in twins:
             await twin.close()
         everything = [run_id for run_ids in taken.values() for run_id in run_ids]
-        same(len(everything), count, "Runs claimed in three rounds")
+        same(len(everything), count, f"Runs claimed in {_ROUNDS} rounds")
         same(len(set(everything)), count, "Runs claimed by one worker each")
         same((await store.ready(count)).headers, (), "claimable Runs after that")
 

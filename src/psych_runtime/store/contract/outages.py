@@ -60,7 +60,7 @@ async def _works(answer: Awaitable[object], what: str) -> None:
         raise AssertionError(f"{what}: {error!r}") from error
 
 
-async def _is_done(store: Store, known: Known, beats: range) -> None:
+async def _is_done(store: Store, known: Known, beats: int) -> None:
     """Raise AssertionError unless every call of CALLS has been done, and the write once."""
     row = await store.header(TENANT, known.run_id)
     same((row.state, row.worker, row.head), ("running", known.worker, 3), "the header after it")
@@ -71,7 +71,7 @@ async def _is_done(store: Store, known: Known, beats: range) -> None:
     same(cap and (cap.running, cap.limit), (0, 7), "a cap that was set")
     (worker,) = await store.workers()
     same(worker.id, known.worker, "the worker that is alive")
-    same(worker.beat in beats, True, f"{worker.beat} beats of {list(beats)}")
+    same(worker.beat >= beats, True, f"{worker.beat} beats, at least {beats}")
 
 
 @check("R-8", "ST-2", methods=tuple(CALLS))
@@ -93,7 +93,7 @@ async def a_store_that_was_away_has_nothing_half_written(harness: Harness) -> No
         faults.go_away(0.0)
         for name, call in CALLS.items():
             await _works(call(faulty, known), f"{name} of a store that is back")
-        await _is_done(store, known, range(1, 3))
+        await _is_done(store, known, 1)
         same_struck(faults, away=len(CALLS))
 
 
@@ -114,7 +114,7 @@ async def calls_that_hang_land_together(harness: Harness) -> None:
         same(broken, [], "what calls that hung have raised")
         same_struck(faults, stalled=2 * len(CALLS))
         same(answers.count([Committed()]), 1, "commits of one place that landed together")
-        await _is_done(store, known, range(2, 5))
+        await _is_done(store, known, 2)
 
 
 @check("R-20", methods=tuple(CALLS))
@@ -127,7 +127,7 @@ async def every_call_may_be_asked_again(harness: Harness) -> None:
             await in_doubt(call(lossy, known), f"{name}, unanswered")
             await _works(call(store, known), f"{name}, asked again")
         same_struck(faults, unanswered=len(CALLS))
-        await _is_done(store, known, range(2, 5))
+        await _is_done(store, known, 2)
 
 
 async def _renew(store: Store, worker: str) -> Renewed | None:
