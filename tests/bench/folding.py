@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pydantic import ConfigDict, TypeAdapter
 
 from psych_runtime import Record
-from psych_runtime.core.codec import Entry, decode, record_text
+from psych_runtime.core.codec import Entry, decode_anew, record_text
 from psych_runtime.core.fold import fold
 from psych_schema.store import RecordRow
 from tests.bench.figures import Line
@@ -24,7 +24,7 @@ async def measure(sizes: Sizes, guard: Guard) -> Sequence[Line]:
 
 def _measure(rows: Sequence[RecordRow], sizes: Sizes, guard: Guard) -> Iterator[Line]:
     texts = [record_text(row) for row in rows]
-    entries = [decode(row) for row in rows]
+    entries = [decode_anew(row) for row in rows]
     adapter = TypeAdapter[Record](Record, config=ConfigDict(strict=True, allow_inf_nan=False))
 
     def validate() -> None:
@@ -63,4 +63,4 @@ def _measure(rows: Sequence[RecordRow], sizes: Sizes, guard: Guard) -> Iterator[
 
 
 def _decoded(rows: Sequence[RecordRow]) -> Iterator[Entry]:
-    return map(decode, rows)
+    return map(decode_anew, rows)

@@ -117,6 +117,4 @@ def _amount(sizes: Sizes) -> Amount:
 
 
 def _on_server(sizes: Sizes) -> Amount:
-    """A Run alone says what one at a time takes."""
-    concurrencies = tuple(at_once for at_once in sizes.concurrencies if at_once > 1)
-    return Amount(sizes.server_rounds, sizes.runs, concurrencies)
+    return Amount(sizes.server_rounds, sizes.runs, sizes.concurrencies)

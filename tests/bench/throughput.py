@@ -1,6 +1,6 @@
 """Whole Runs, from dispatch to settled, on a store, beside the same by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter, process_time
@@ -42,35 +42,14 @@ class Amount:
 async def lines(
     place: Place, ours: Runner, theirs: Runner, amount: Amount, guard: Guard
 ) -> list[Line]:
-    """Return a Run alone, then rate and processor time at each concurrency."""
-    one = [partial(_cost, runner, 1, 1) for runner in (theirs, ours)]
-    hand, we = await in_turn_async(guard, 3 * amount.rounds, *one)
-    found = [
-        Line(
-            id=f"{place.id}_one",
-            title=f"one Run {place.where}",
-            unit="ms",
-            beside=place.beside,
-            ours=[cost.wall_seconds * 1e3 for cost in we],
-            yardstick=[cost.wall_seconds * 1e3 for cost in hand],
-            bound=place.bounds.get("one"),
-        )
-    ]
+    """Return how long a Run takes, one after another, or their rate; and processor time."""
+    found: list[Line] = []
     for at_once in amount.concurrencies:
         runs = amount.runs if at_once > 1 else max(1, amount.runs // 8)
         many = [partial(_cost, runner, runs, at_once) for runner in (theirs, ours)]
         hand, we = await in_turn_async(guard, amount.rounds, *many)
         found += [
-            Line(
-                id=f"{place.id}_rate_{at_once}",
-                title=f"Runs {place.where}, {at_once} at once",
-                unit="runs/s",
-                beside=place.beside,
-                ours=[runs / cost.wall_seconds for cost in we],
-                yardstick=[runs / cost.wall_seconds for cost in hand],
-                bound=place.bounds.get(f"rate_{at_once}"),
-                rate=True,
-            ),
+            _one(place, runs, we, hand) if at_once == 1 else _rate(place, at_once, runs, we, hand),
             Line(
                 id=f"{place.id}_cpu_{at_once}",
                 title=f"a Run {place.where}, {at_once} at once",
@@ -82,6 +61,31 @@ async def lines(
             ),
         ]
     return found
+
+
+def _one(place: Place, runs: int, we: Sequence[Cost], hand: Sequence[Cost]) -> Line:
+    return Line(
+        id=f"{place.id}_one",
+        title=f"a Run {place.where}, one after another",
+        unit="ms",
+        beside=place.beside,
+        ours=[cost.wall_seconds / runs * 1e3 for cost in we],
+        yardstick=[cost.wall_seconds / runs * 1e3 for cost in hand],
+        bound=place.bounds.get("one"),
+    )
+
+
+def _rate(place: Place, at_once: int, runs: int, we: Sequence[Cost], hand: Sequence[Cost]) -> Line:
+    return Line(
+        id=f"{place.id}_rate_{at_once}",
+        title=f"Runs {place.where}, {at_once} at once",
+        unit="runs/s",
+        beside=place.beside,
+        ours=[runs / cost.wall_seconds for cost in we],
+        yardstick=[runs / cost.wall_seconds for cost in hand],
+        bound=place.bounds.get(f"rate_{at_once}"),
+        rate=True,
+    )
 
 
 async def _cost(runner: Runner, runs: int, at_once: int) -> Cost:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from psych_runtime import verify
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.fold import fold
 from psych_runtime.errors import LogError
 from psych_runtime.ports.store import RunFilter, Store
@@ -144,7 +144,7 @@ async def _log(store: Store, header: RunRow) -> RunLog:
     problems = [f"{one.code} at {one.seq}: {one.message}" for one in seen.problems]
     records: tuple[Record, ...] = ()
     try:
-        entries = [decode(row) for row in await ask_surely(lambda: store.read(tenant, run_id))]
+        entries = [decode_anew(row) for row in await ask_surely(lambda: store.read(tenant, run_id))]
         records = tuple(entry.record for entry in entries)
         fold(entries)
     except LogError as error:

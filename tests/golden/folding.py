@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from psych_runtime.core.codec import Entry, decode
+from psych_runtime.core.codec import Entry, decode_anew
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import fold
 from psych_runtime.core.rebuild import SOME, rebuild
@@ -53,7 +53,7 @@ def read_header(name: str) -> RunRow:
 
 def outcome(header: RunRow, rows: Sequence[RecordRow]) -> dict[str, JsonValue]:
     """Return what a log comes to, and what is told of it to people."""
-    entries = [decode(row) for row in rows]
+    entries = [decode_anew(row) for row in rows]
     state = fold(entries)
     seq, hash_, at = state.position
     phases = {

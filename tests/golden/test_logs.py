@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from psych_runtime import Scope, verify
-from psych_runtime.core.codec import decode, is_erased, parse_record, record_text, sha256
+from psych_runtime.core.codec import decode_anew, is_erased, parse_record, record_text, sha256
 from psych_runtime.core.rebuild import differences
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Admit, Sealed, Unit
@@ -94,20 +94,20 @@ def test_log_4_a_golden_log_folds_to_exactly_what_it_came_to(name: str) -> None:
 def test_log_4_the_records_of_a_golden_log_are_read_from_their_text(name: str) -> None:
     """What `psych log --json` printed then is parsed now."""
     for row in read_rows(name):
-        assert parse_record(record_text(row)) == decode(row).record
+        assert parse_record(record_text(row)) == decode_anew(row).record
 
 
 @pytest.mark.parametrize("name", sorted(FROZEN))
 def test_r_1_the_header_of_a_golden_log_is_its_recomputation(name: str) -> None:
     """Instants of the store's clock aside."""
-    assert differences(read_header(name), map(decode, read_rows(name))) == ()
+    assert differences(read_header(name), map(decode_anew, read_rows(name))) == ()
 
 
 @pytest.mark.parametrize("name", sorted(FROZEN))
 async def test_log_6_a_golden_log_is_consistent_and_proven_in_a_store(name: str) -> None:
     """Up to each of its records; the texts that it names were not kept with it."""
     header, rows = read_header(name), read_rows(name)
-    entries = [decode(row) for row in rows]
+    entries = [decode_anew(row) for row in rows]
     sealed = tuple(
         Sealed(row, entry.record, entry.hash) for row, entry in zip(rows, entries, strict=True)
     )
@@ -126,7 +126,7 @@ async def test_log_6_a_golden_log_is_consistent_and_proven_in_a_store(name: str)
 
 def test_r_11_the_golden_logs_have_an_erased_one() -> None:
     """Its contents are gone, its facts are told; nobody could go on with it."""
-    assert any(is_erased(decode(row).record) for row in read_rows("v1_erased"))
+    assert any(is_erased(decode_anew(row).record) for row in read_rows("v1_erased"))
     came = stored("v1_erased")
     assert came["conversation"] is None
     assert stored("v1_one_tool")["conversation"] is not None

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from psych_runtime.core.models import altered
+from psych_runtime.core._recent import Recent
+from psych_runtime.core.models import altered, trusted
 from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
 from psych_runtime.ports.store import Sealed
 from psych_schema.base import format_instant, parse_instant
@@ -30,6 +31,7 @@ __all__ = [
     "content_fits",
     "content_text",
     "decode",
+    "decode_anew",
     "is_erased",
     "outline",
     "outline_commit",
@@ -46,6 +48,8 @@ SCHEMA_VERSION: Final = 1
 MAX_CONTENT_BYTES: Final = 256 * 1024
 """What one record's content may have in the log (LOG-5)."""
 
+_recent: Final = Recent()  # of a pure function, as functools.cache would be
+
 _MAX_DEPTH: Final = 200  # containers in containers that the parser takes
 _MAX_DIGITS: Final = 4300  # of an integer that the parser takes
 
@@ -57,6 +61,9 @@ _OUTSIDE_THE_BODY: Final = {
     kind: set(_ENVELOPE | ({row.content} if row.content else set()))
     for kind, row in TRANSITIONS.items()
 }
+
+
+_row: Final = trusted(RecordRow)
 
 
 class Entry(NamedTuple):
@@ -166,6 +173,7 @@ def sealing(
     for draft in drafts:
         one = _seal(draft, head, tenant, epoch, commit_id, fresh)
         head = Position(one.row.seq, one.hash, one.record.at)
+        _recent.add(one.row, Entry(one.record, one.hash))
         yield one
 
 
@@ -199,7 +207,7 @@ def _seal(
             "content_digest": digest,
         },
     )
-    row = RecordRow(
+    row = _row(
         run_id=run_id,
         seq=seq,
         tenant=tenant,
@@ -233,7 +241,15 @@ def record_text(row: RecordRow) -> str:
 
 
 def decode(row: RecordRow) -> Entry:
-    """Return the record of `row`.
+    """Return the record of `row`; what this process wrote lately it need not parse.
+
+    Raises NewerRecord, CorruptLog as `decode_anew` does.
+    """
+    return _recent.get(row) or decode_anew(row)
+
+
+def decode_anew(row: RecordRow) -> Entry:
+    """Return the record that the text of `row` says.
 
     Raises NewerRecord for what a newer build wrote, CorruptLog for what nobody writes: among
     it a content that is not the one the body's digest names, since its text could also say

@@ -6,13 +6,14 @@ whenever they came.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import cast
+from typing import Final, cast
 
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from psych_runtime.core._prefix import Prefix
 from psych_runtime.core.codec import is_erased
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
 from psych_schema.record import (
@@ -31,6 +32,16 @@ from psych_schema.record import (
 
 __all__ = ["Conversation", "input_parts"]
 
+_assistant_message: Final = trusted(AssistantMessage)
+_text_part: Final = trusted(TextPart)
+_tool_message: Final = trusted(ToolMessage)
+_user_message: Final = trusted(UserMessage)
+
+_SILENT: Final = frozenset(
+    {"attempt.started", "turn.started", "tools.offered", "model.started", "tool.started"}
+)
+"""Most records: they say nothing to the model, and have no words that could be gone."""
+
 
 @cache
 def _parts() -> TypeAdapter[list[Part]]:
@@ -42,7 +53,7 @@ def input_parts(value: JsonValue) -> tuple[Part, ...]:
     if isinstance(value, dict) and set(value) == {"message"}:
         message = value["message"]
         if isinstance(message, str):
-            return (TextPart(text=message),)
+            return (_text_part(text=message),)
         if isinstance(message, list):
             try:
                 return tuple(_parts().validate_json(to_json(message)))
@@ -76,13 +87,15 @@ class Conversation:
         Raises ContentErased when its words are gone (a delta's may be: what it said comes again),
         CorruptLog for a compaction that does not end at the end of a turn.
         """
+        if vars(record)["type"] in _SILENT:
+            return
         if is_erased(record) and not isinstance(record, ModelDelta):
             raise ContentErased(run_id=record.run_id)
         match record:
             case RunAdmitted():
                 self._mark(record)
                 if record.input is not None:
-                    self._put(UserMessage(parts=input_parts(record.input)))
+                    self._put(_user_message(parts=input_parts(record.input)))
             case QueueEnqueued() if record.message is not None:
                 self._entries[record.entry_id] = record.message
             case QueueConsumed():
@@ -138,7 +151,7 @@ class Conversation:
         self._mark(record)
         parts = record.said.parts if record.said else ()
         calls = record.said.calls if record.said else ()
-        self._put(AssistantMessage(parts=parts, calls=calls))
+        self._put(_assistant_message(parts=parts, calls=calls))
         for call in record.calls:
             self._slots[call] = len(self.messages)
             self._calls[call] = record
@@ -148,15 +161,15 @@ class Conversation:
         self._mark(record)
         slot = self._slots.pop(record.call_id)
         if isinstance(record, ToolRefused):
-            parts: tuple[Part, ...] = (TextPart(text=record.message or record.code),)
+            parts: tuple[Part, ...] = (_text_part(text=record.message or record.code),)
             failed = True
         else:
             result = record.result
             parts = result.parts if result else ()
             if result and result.message is not None:
-                parts = (*parts, TextPart(text=result.message))
+                parts = (*parts, _text_part(text=result.message))
             failed = record.outcome != "ok"
-        self.messages[slot] = ToolMessage(call_id=record.call_id, parts=parts, failed=failed)
+        self.messages[slot] = _tool_message(call_id=record.call_id, parts=parts, failed=failed)
         self._order[slot] = len(self._places)
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:

@@ -39,6 +39,11 @@ OPEN_PHASES: Final[Mapping[ObjectKind, tuple[str, ...]]] = {
 }
 """Objects that a header names as open, and in which phases."""
 
+_COLUMNS: Final = frozenset(
+    {"attempt.started", "attempt.ended", "run.suspended", "run.settled", "abort.requested"}
+)
+"""Records that change a column beside `open`."""
+
 _LONGEST_PAUSE_SECONDS: Final = 60.0  # after an attempt that ended with an error
 
 _PREFIXES: Final[Mapping[str, tuple[ObjectKind, str]]] = {
@@ -58,7 +63,9 @@ def header_change(
     opened: dict[str, int] = {}
     closed: dict[str, None] = {}
     for seq, (record, changes) in enumerate(written, first_seq):
-        change = _of_record(change, record, crashes if change.crashes is UNSET else change.crashes)
+        if vars(record)["type"] in _COLUMNS:  # most records change no column
+            before = crashes if change.crashes is UNSET else change.crashes
+            change = _of_record(change, record, before)
         for kind, key, new in changes:
             if kind not in OPEN_PHASES:
                 continue
@@ -67,6 +74,8 @@ def header_change(
             else:
                 opened.pop(key, None)
                 closed[key] = None
+    if not opened and not closed:
+        return change
     return replace(change, opened=opened, closed=tuple(closed))
 
 
@@ -88,8 +97,15 @@ def _of_record(change: HeaderChange, record: Record, crashes: int) -> HeaderChan
                 return replace(change, deadline_at=None, remaining_seconds=REMAINING)
             return change
         case RunSettled():
-            change = replace(change, state="settled", worker=None, crashes=0, wake_at=None)
-            change = replace(change, deadline_at=None, remaining_seconds=None)
+            change = replace(
+                change,
+                state="settled",
+                worker=None,
+                crashes=0,
+                wake_at=None,
+                deadline_at=None,
+                remaining_seconds=None,
+            )
             return change if record.next_run is None else replace(change, referenced=True)
         case AbortRequested():
             return replace(change, abort="forced" if record.force else "requested")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
 from psych_runtime.runtime.attempt import Attempt
@@ -31,6 +32,9 @@ from psych_schema.record import (
 )
 
 __all__ = ["run_calls"]
+
+_tool_completed: Final = trusted(ToolCompleted)
+_tool_started: Final = trusted(ToolStarted)
 
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut
 _NAMES_SHOWN: Final = 20
@@ -300,7 +304,7 @@ def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:
 def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, text: str) -> ToolStarted:
     before = attempt.state.get("call", call.call_id)
     again = before.phase == "started"
-    return ToolStarted(
+    return _tool_started(
         run_id=attempt.run_id,
         id=attempt.new_id("rec"),
         at=attempt.now(),
@@ -335,7 +339,7 @@ async def _execute(
         attempt.executing.pop(call.call_id, None)
     if executed is None:
         return None
-    return ToolCompleted(
+    return _tool_completed(
         run_id=attempt.run_id,
         id=attempt.new_id("rec"),
         at=attempt.now(),

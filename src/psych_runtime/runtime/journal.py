@@ -62,6 +62,7 @@ class _Flight(NamedTuple):
     end: Position
     notes: int
     decisions: tuple[_Decision, ...]
+    looked: int  # which state the decisions were judged by
 
 
 class Journal:
@@ -202,7 +203,7 @@ class Journal:
         )
         last = sealed[-1]
         end = Position(last.record.seq, last.hash, last.record.at)
-        self._flight = _Flight(unit, end, min(len(notes), len(sealed)), decisions)
+        self._flight = _Flight(unit, end, min(len(notes), len(sealed)), decisions, self._moves)
         if decisions:
             self._decisions = []
         return unit
@@ -297,11 +298,12 @@ class Journal:
         """Take what is committed; what the log cannot hold, though it does, is the Run's end."""
         self.state.position = flight.end
         del self._notes[: flight.notes]
+        moved = self._moves != flight.looked  # by notes, meanwhile
         self._moves += len(flight.decisions)
         for decision in flight.decisions:
             try:
-                for record, _ in decision.written:  # notes may have moved the state meanwhile
-                    self.state.apply(record, step(self.state, record))
+                for record, changes in decision.written:
+                    self.state.apply(record, step(self.state, record) if moved else changes)
                     self.conversation.add(record)
             except CorruptLog as error:
                 self.lose(error)  # this decision and those behind it fail

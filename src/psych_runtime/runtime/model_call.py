@@ -11,12 +11,14 @@ from typing import Final
 from pydantic import JsonValue
 
 from psych_runtime.core.codec import MAX_CONTENT_BYTES
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.deltas import Deltas
 from psych_runtime.runtime.offer import Offer, make_offer, store_offer
 from psych_runtime.runtime.signals import Stale
+from psych_runtime.runtime.silence import Silence
 from psych_runtime.runtime.streaming import Incoming, clean_text
 from psych_schema.common import Cost, Usage
 from psych_schema.model import AskedCall, ModelRequest, Part
@@ -38,6 +40,15 @@ __all__ = ["call_model"]
 
 _MISTAKES: Final = (AttributeError, ImportError, LookupError, NameError, TypeError)
 """What a client raises that is written wrong: trying again changes nothing."""
+
+_NO_PRICE: Final = Cost(source="missing", reason="no_price")
+
+_history: Final = trusted(History)
+_model_completed: Final = trusted(ModelCompleted)
+_model_started: Final = trusted(ModelStarted)
+_said: Final = trusted(Said)
+_timings: Final = trusted(Timings)
+_turn_started: Final = trusted(TurnStarted)
 
 _log: Final = logging.getLogger("psych_runtime")
 
@@ -109,9 +120,9 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
 
 async def _consume(call: _Call, client: ModelClient, request: ModelRequest) -> None:
     """Take what the model says until it is whole, or can be none any more."""
-    loop, incoming, idle = asyncio.get_running_loop(), call.incoming, request.stream_idle_seconds
+    incoming, idle = call.incoming, request.stream_idle_seconds
     try:
-        async with asyncio.timeout(idle) as silence, aclosing(client.stream(request)) as events:
+        async with Silence(idle) as silence, aclosing(client.stream(request)) as events:
             async for event in events:
                 seen = incoming.add(event)
                 if seen is not None:
@@ -119,8 +130,7 @@ async def _consume(call: _Call, client: ModelClient, request: ModelRequest) -> N
                 if incoming.too_large:
                     return
                 whole = incoming.finish is not None
-                rest = min(idle, _CLOSING_SECONDS) if whole else idle
-                silence.reschedule(loop.time() + rest)
+                silence.heard(min(idle, _CLOSING_SECONDS) if whole else idle)
     except SystemExit as error:  # foreign code: it must not end the worker
         raise RuntimeError(f"SystemExit: {error}") from error
 
@@ -133,7 +143,7 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
     if not state.any("turn", "open"):
         turn += 1
         before.append(
-            TurnStarted(
+            _turn_started(
                 run_id=run_id,
                 id=attempt.new_id("rec"),
                 at=attempt.now(),
@@ -159,7 +169,7 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
         if entries
         else None
     )
-    started = ModelStarted(
+    started = _model_started(
         run_id=run_id,
         id=attempt.new_id("rec"),
         at=attempt.now(),
@@ -169,7 +179,7 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
         model=model.model,
         tries=tries,
         offer=offer.hash,
-        history=History(
+        history=_history(
             base=attempt.conversation.base,
             upto=consumed.id if consumed else attempt.conversation.last,
         ),
@@ -227,18 +237,18 @@ def _complete(call: _Call) -> None:
         )
         return
     call.attempt.journal.note(
-        ModelCompleted(
+        _model_completed(
             run_id=call.attempt.run_id,
             id=call.attempt.new_id("rec"),
             at=call.attempt.now(),
             call=call.call,
             turn=call.turn,
             calls=tuple(one.call_id for one in calls),
-            said=Said(parts=parts, calls=calls),
+            said=_said(parts=parts, calls=calls),
             finish=incoming.finish,
             usage=incoming.usage or Usage(),
-            cost=incoming.cost or Cost(source="missing", reason="no_price"),
-            timings=Timings(
+            cost=incoming.cost or _NO_PRICE,
+            timings=_timings(
                 first_token_seconds=incoming.first_token_seconds, seconds=incoming.seconds
             ),
             served_by=incoming.served_by,

@@ -1,18 +1,21 @@
 """What the model is offered: system prompt and tools, stored once by hash (LOG-2, R-25)."""
 
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.models import trusted
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
 from psych_schema.model import ToolDefinition
 from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 
 __all__ = ["Offer", "make_offer", "store_offer"]
+
+_tools_offered: Final = trusted(ToolsOffered)
 
 
 class Offer(NamedTuple):
@@ -28,7 +31,7 @@ class Offer(NamedTuple):
 
     def record(self, attempt: Attempt) -> ToolsOffered:
         """Return the record that names it."""
-        return ToolsOffered(
+        return _tools_offered(
             run_id=attempt.run_id,
             id=attempt.new_id("rec"),
             at=attempt.now(),

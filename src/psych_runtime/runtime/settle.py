@@ -5,7 +5,7 @@ Attempts and supervisors settle alike; only who writes it differs.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
@@ -14,6 +14,7 @@ from psych_runtime._system import System
 from psych_runtime.core.codec import sha256
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState
+from psych_runtime.core.models import trusted
 from psych_runtime.ports.store import Admit
 from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.attempt import Attempt
@@ -33,6 +34,8 @@ from psych_schema.record import (
 from psych_schema.store import KeyRow
 
 __all__ = ["Settlement", "settle", "settlement", "unknown_outcome"]
+
+_run_settled: Final = trusted(RunSettled)
 
 
 class Settlement(NamedTuple):
@@ -101,7 +104,7 @@ def settlement(
     queued = list(state.ids("entry", "queued"))
     following = [e for e in queued if state.get("entry", e).text("queue") == "next_run"]
     next_run = _next_run(conversation, admitted, following, system) if following else None
-    settled = RunSettled(
+    settled = _run_settled(
         run_id=run_id,
         id=system.new_id("rec"),
         at=now,

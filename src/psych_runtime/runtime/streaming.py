@@ -5,12 +5,13 @@ MOD-2, R-30). What was seen before a stream broke is kept.
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import BaseModel
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
+from psych_runtime.core.models import trusted
 from psych_runtime.tools.arguments import MAX_ARGUMENTS_BYTES
 from psych_schema.common import Cost, Usage
 from psych_schema.model import (
@@ -29,9 +30,12 @@ from psych_schema.model import (
 
 __all__ = ["Channel", "Incoming", "clean_text"]
 
+_text_part: Final = trusted(TextPart)
+
 _MAX_STREAM_CHARACTERS: Final = 16 * 1024 * 1024
 _ECHO_CHARACTERS: Final = 1000
 _NAME_CHARACTERS: Final = 256
+_REASONS: Final[tuple[str, ...]] = get_args(FinishReason.__value__)
 
 type Channel = tuple[Literal["text", "reasoning", "arguments"], int]
 """What a delta belongs to: text, reasoning or arguments, and for the last the call's index."""
@@ -120,11 +124,16 @@ class Incoming:
                 call.size += len(event.arguments)
                 return ("arguments", event.index), event.arguments[:room]
             case UsageReport():
+                if event.cost is None and type(event.usage) is Usage:
+                    self.usage = Usage(**vars(event.usage))
+                    return None
                 told = _checked(event)
                 self.usage = told.usage
                 self.cost = told.cost or self.cost
             case Finish():
-                self.finish = _checked(Finish.model_construct(reason=event.reason)).reason
+                if event.reason not in _REASONS:
+                    Finish(reason=event.reason)  # raises ValidationError
+                self.finish = event.reason
                 if event.served_by is not None:
                     self.served_by = clean_text(event.served_by)[:_NAME_CHARACTERS]
         return None
@@ -137,7 +146,7 @@ class Incoming:
             if piece.reasoning:
                 parts.append(ReasoningPart(text=text, signature=piece.signature))
             elif text:
-                parts.append(TextPart(text=text))
+                parts.append(_text_part(text=text))
         return tuple(parts)
 
     def calls(self) -> tuple[AskedCall, ...]:

@@ -13,6 +13,7 @@ from psych_runtime.core.codec import Entry, Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
@@ -34,6 +35,8 @@ __all__ = [
     "mark_corrupt",
     "take_and_settle",
 ]
+
+_started: Final = trusted(AttemptStarted)
 
 _ROUNDS: Final = 5  # of a takeover that others' messages keep overtaking
 
@@ -97,7 +100,7 @@ def claim_unit(header: RunRow, claim: Claim, *, system: System) -> Unit:
 
 
 def _attempt_started(run_id: str, claim: Claim, system: System) -> AttemptStarted:
-    return AttemptStarted(
+    return _started(
         run_id=run_id,
         id=system.new_id("rec"),
         at=system.now(),

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Entry, decode, seal, sha256
+from psych_runtime.core.codec import Entry, decode_anew, seal, sha256
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change, wake_change
@@ -104,7 +104,7 @@ class LogUnits:
             sealed = self._admitted(draft)
         else:
             sealed = self._sealed(draft, _is_outside(draft) if outside is None else outside)
-        entry = decode(sealed.row)
+        entry = decode_anew(sealed.row)
         changes = advance(self.state, entry)
         if not isinstance(draft, RunAdmitted):
             self._keep(_Written(sealed, changes, self.header))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from psych_runtime.core.models import trusted
 from psych_runtime.views._failure import failure_text
 from psych_runtime.views._survey import Survey
 from psych_schema.base import format_instant
@@ -12,6 +13,8 @@ from psych_schema.store import WorkerRow
 from psych_schema.view import BlockedOn, Ended, Lifecycle
 
 __all__ = ["blocked_on", "ended", "lifecycle"]
+
+_ended: Final = trusted(Ended)
 
 _RETRIED: Final = frozenset({"attempt_failed", "model_retry"})
 _ENDS: Final[Mapping[EndState, Lifecycle]] = {"completed": "done", "aborted": "stopped"}
@@ -23,7 +26,7 @@ def ended(survey: Survey) -> Ended | None:
     if settled is None or survey.corrupt:
         return None
     code = settled.reason.code if settled.reason else None
-    return Ended(state=settled.state, code=code, at=settled.at)
+    return _ended(state=settled.state, code=code, at=settled.at)
 
 
 def lifecycle(survey: Survey, blocked: BlockedOn | None) -> Lifecycle:

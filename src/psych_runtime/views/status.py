@@ -1,8 +1,10 @@
 """Where a Run stands now."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from psych_runtime.core.codec import Entry
+from psych_runtime.core.models import trusted
 from psych_runtime.views._lifecycle import blocked_on, ended, lifecycle
 from psych_runtime.views._pending import pending_approvals, pending_waits
 from psych_runtime.views._survey import Survey, survey
@@ -11,6 +13,9 @@ from psych_schema.store import RunRow, WorkerRow
 from psych_schema.view import QueuedEntry, RunningCall, StatusView
 
 __all__ = ["status_view"]
+
+_status_view: Final = trusted(StatusView)
+_thread_ref: Final = trusted(ThreadRef)
 
 
 def status_view(
@@ -35,7 +40,7 @@ def status_view(
     """
     found = survey(header, entries)
     blocked = blocked_on(found, spec_tools=spec_tools, workers=workers)
-    return StatusView(
+    return _status_view(
         run_id=header.run_id,
         version=header.version,
         lifecycle=lifecycle(found, blocked),
@@ -45,7 +50,7 @@ def status_view(
         epoch=header.epoch,
         crashes=header.crashes,
         worker=header.worker,
-        thread=ThreadRef(id=header.thread, position=header.position, previous=header.previous),
+        thread=_thread_ref(id=header.thread, position=header.position, previous=header.previous),
         turn=found.state.last_turn,
         created_at=header.created_at,
         head_at=header.head_at,

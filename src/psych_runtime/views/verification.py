@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pydantic_core import from_json
 
-from psych_runtime.core.codec import Entry, Position, content_fits, decode, outline, sha256
+from psych_runtime.core.codec import Entry, Position, content_fits, decode_anew, outline, sha256
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
 from psych_runtime.core.rebuild import Difference, Traces, compare, contradictions
@@ -133,7 +133,7 @@ class Verification:
         One whose content is wrong is returned without it: the fold reads none.
         """
         try:
-            entry = decode(row)
+            entry = decode_anew(row)
         except NewerRecord as error:
             self._folds = False
             if not self._newer:

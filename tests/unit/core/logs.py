@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from psych_runtime.core.codec import Entry, decode, seal, sha256
+from psych_runtime.core.codec import Entry, decode_anew, seal, sha256
 from psych_runtime.core.fold import RunState
 from psych_runtime.testing import LogBuilder
 from psych_schema.common import BlobRef, Cost, Usage
@@ -185,7 +185,7 @@ def placed(log: LogBuilder, draft: Record, *, epoch: int, **fields: JsonValue) -
         row = forged(row, **fields)
         seq = fields.get("seq", row.seq)
         row = row.model_copy(update={"seq": seq})
-    return decode(row)
+    return decode_anew(row)
 
 
 def copied(state: RunState) -> RunState:

@@ -10,7 +10,7 @@ from psych_runtime.core.codec import (
     Outline,
     Position,
     content_fits,
-    decode,
+    decode_anew,
     is_erased,
     outline,
     outline_commit,
@@ -53,7 +53,7 @@ def test_r_11_a_sealed_record_is_what_reading_it_back_gives(kind: str) -> None:
         commit_id=system.new_id("com"),
         salts=[system.salt()],
     )
-    entry = decode(sealed.row)
+    entry = decode_anew(sealed.row)
     assert entry.record == sealed.record
     assert type(entry.record) is RECORD_TYPES[kind]
     assert entry.hash == sealed.hash == sha256(sealed.row.body)
@@ -66,7 +66,7 @@ def test_r_11_rows_decode_to_what_was_written_and_their_contents_fit() -> None:
     """A whole log: every record, every digest."""
     log = whole_log()
     for row, entry in zip(log.rows, log.entries, strict=True):
-        assert decode(row) == entry
+        assert decode_anew(row) == entry
         assert content_fits(row)
         assert json.loads(row.body)["seq"] == row.seq
         assert not is_erased(entry.record)
@@ -96,8 +96,8 @@ def test_r_11_bodies_are_kept_as_they_were_written() -> None:
     row = row_of(log, "memory.changed")
     fields = dict(reversed(json.loads(row.body).items())) | {"unknown": 1}
     odd = row.model_copy(update={"body": json.dumps(fields, indent=1)})
-    assert decode(odd).record == decode(row).record
-    assert decode(odd).hash == sha256(odd.body) != decode(row).hash
+    assert decode_anew(odd).record == decode_anew(row).record
+    assert decode_anew(odd).hash == sha256(odd.body) != decode_anew(row).hash
 
 
 def test_r_11_content_is_not_in_the_body() -> None:
@@ -114,7 +114,7 @@ def test_r_11_a_changed_body_is_found_at_the_next_record() -> None:
         rows = list(log.rows)
         rows[number] = rows[number].model_copy(update={"body": rows[number].body[:-1] + " }"})
         with pytest.raises(CorruptLog) as caught:
-            fold(map(decode, rows))
+            fold(map(decode_anew, rows))
         assert (caught.value.reason, caught.value.seq) == ("prev_does_not_fit", number + 2)
 
 
@@ -133,7 +133,7 @@ def test_r_11_a_changed_content_is_found() -> None:
     ):
         assert not content_fits(other)
         with pytest.raises(CorruptLog):
-            decode(other)
+            decode_anew(other)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_r_11_a_content_cannot_say_other_fields_anew(content: str) -> None:
     """The body is chained; what stands beside it must not speak in its name."""
     row = row_of(whole_log(), "tool.progress")
     with pytest.raises(CorruptLog):
-        decode(with_content(row, content))
+        decode_anew(with_content(row, content))
 
 
 def test_r_11_a_content_without_a_digest_is_nobodys() -> None:
@@ -162,14 +162,14 @@ def test_r_11_a_content_without_a_digest_is_nobodys() -> None:
         planted = row.model_copy(update={"body": json.dumps(body), "content": '"x"'})
         assert not content_fits(planted)
         with pytest.raises(CorruptLog) as caught:
-            decode(planted)
+            decode_anew(planted)
         assert caught.value.reason == "content_does_not_fit"
 
 
 def test_r_11_an_erased_log_folds_to_the_same_state_and_hashes() -> None:
     """Contents and salts are gone; what happened stays, and can still be proven."""
     log = whole_log()
-    entries = [decode(row) for row in erased(log.rows)]
+    entries = [decode_anew(row) for row in erased(log.rows)]
     assert fold(entries) == log.state
     assert [entry.hash for entry in entries] == [entry.hash for entry in log.entries]
     had = {entry.record.seq for entry in log.entries if entry.record.content_digest}
@@ -185,7 +185,7 @@ def test_r_11_a_half_erased_log_folds_to_the_same_state() -> None:
     log = whole_log()
     gone = erased(log.rows)
     for cut in range(0, len(gone), 7):
-        assert fold(map(decode, gone[:cut] + log.rows[cut:])) == log.state
+        assert fold(map(decode_anew, gone[:cut] + log.rows[cut:])) == log.state
 
 
 def test_r_11_each_content_has_a_salt_of_its_own() -> None:
@@ -214,7 +214,7 @@ def test_r_14_at_is_raised_to_that_of_the_record_before() -> None:
         salts=["0" * 32, "1" * 32],
     )
     assert [one.record.at for one in sealed] == [late.at, late.at]
-    assert decode(sealed[1].row).record.at == late.at
+    assert decode_anew(sealed[1].row).record.at == late.at
 
 
 def test_log_4_an_unknown_type_is_a_newer_build_s() -> None:
@@ -225,7 +225,7 @@ def test_log_4_an_unknown_type_is_a_newer_build_s() -> None:
             update={"type": "budget.spent"}
         )
         with pytest.raises(NewerRecord) as caught:
-            decode(newer)
+            decode_anew(newer)
         assert caught.value.needs_version == needed
         assert (caught.value.type, caught.value.seq) == ("budget.spent", row.seq)
 
@@ -234,18 +234,18 @@ def test_log_4_a_known_type_of_a_newer_version_is_read_as_far_as_it_is_known() -
     """A minor version adds fields; those are kept out of the way."""
     row = row_of(whole_log(), "memory.changed")
     newer = forged(row, v=SCHEMA_VERSION + 1, weight=5, nested={"a": [None]})
-    expected = decode(row).record.model_copy(update={"v": SCHEMA_VERSION + 1})
-    assert decode(newer).record == expected
+    expected = decode_anew(row).record.model_copy(update={"v": SCHEMA_VERSION + 1})
+    assert decode_anew(newer).record == expected
 
 
 def test_log_4_a_newer_version_that_cannot_be_read_is_newer_not_corrupt() -> None:
     """Where the same in this version would be corrupt."""
     row = row_of(whole_log(), "memory.changed")
     with pytest.raises(NewerRecord) as caught:
-        decode(forged(row, v=SCHEMA_VERSION + 3, op="merge"))
+        decode_anew(forged(row, v=SCHEMA_VERSION + 3, op="merge"))
     assert caught.value.needs_version == SCHEMA_VERSION + 3
     with pytest.raises(CorruptLog, match="unreadable"):
-        decode(forged(row, op="merge"))
+        decode_anew(forged(row, op="merge"))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_log_4_garbage_is_corrupt_whatever_type_the_row_names(body: str) -> None
     for kind in ("memory.changed", "budget.spent"):
         row = row_of(whole_log(), "memory.changed")
         row = row.model_copy(update={"body": body, "type": kind})
-        for read in (decode, outline):
+        for read in (decode_anew, outline):
             with pytest.raises(CorruptLog) as caught:
                 read(row)
             assert (caught.value.reason, caught.value.seq) == ("unreadable", row.seq)
@@ -293,9 +293,9 @@ def test_log_4_a_row_whose_columns_differ_from_its_body_is_corrupt(
     """What an index says is what the record says."""
     row = row_of(whole_log(), "memory.changed")
     with pytest.raises(CorruptLog) as caught:
-        decode(row.model_copy(update={column: value}))
+        decode_anew(row.model_copy(update={column: value}))
     assert caught.value.reason == "row_differs"
-    decode(row)
+    decode_anew(row)
 
 
 def test_r_16_an_outline_tells_what_every_version_says() -> None:

@@ -12,7 +12,7 @@ from psych_runtime.core.codec import (
     Position,
     content_fits,
     content_text,
-    decode,
+    decode_anew,
     record_text,
     seal,
 )
@@ -116,7 +116,7 @@ VALUES: list[JsonValue] = [
 def test_log_5_values_come_back_equal(value: JsonValue) -> None:
     """Through text and back, with kinds and signs; and again from the text a reader prints."""
     one = sealed(tasks(value))
-    record = decode(one.row).record
+    record = decode_anew(one.row).record
     assert isinstance(record, TasksUpdated)
     assert same(record.tasks, value)
     assert record == one.record
@@ -151,7 +151,7 @@ def test_log_5_null_is_no_content_and_null_inside_is_kept() -> None:
     ]:
         one = sealed(record)
         assert one.row.content == text
-        assert decode(one.row).record == one.record
+        assert decode_anew(one.row).record == one.record
 
 
 def test_log_5_null_in_a_json_value_of_the_body_is_kept() -> None:
@@ -160,7 +160,7 @@ def test_log_5_null_in_a_json_value_of_the_body_is_kept() -> None:
         draft(LOG, "model.started", params={"stop": None, "x": {"y": [None, {"z": None}]}}),
         draft(LOG, "wait.opened", payload_schema={"default": None, "enum": [None]}),
     ):
-        assert decode(sealed(record).row).record == sealed(record).record
+        assert decode_anew(sealed(record).row).record == sealed(record).record
     row = sealed(draft(LOG, "model.started", params={"stop": None})).row
     assert '"params":{"stop":null}' in row.body
 
@@ -170,7 +170,7 @@ def test_log_5_strings_of_the_body_are_escaped() -> None:
     nasty = 'a"b\\c\x00\u2028😀'
     record = draft(LOG, "model.started", model=nasty)
     one = sealed(record)
-    assert decode(one.row).record == one.record
+    assert decode_anew(one.row).record == one.record
     assert "\x00" not in one.row.body
 
 
@@ -216,7 +216,7 @@ def test_log_5_what_no_reader_could_parse_is_refused(depth: int) -> None:
     with pytest.raises(InvalidPayload):
         sealed(inner)
     body = draft(LOG, "wait.opened", payload_schema=nested(199))
-    assert decode(sealed(body).row).record == sealed(body).record
+    assert decode_anew(sealed(body).row).record == sealed(body).record
 
 
 def test_log_5_an_integer_of_too_many_digits_is_refused() -> None:
@@ -250,7 +250,7 @@ def test_log_5_any_json_comes_back(value: JsonValue) -> None:
         draft(LOG, "model.started", params={"x": value}),
     ):
         one = sealed(record)
-        back = decode(one.row).record
+        back = decode_anew(one.row).record
         assert back == one.record
         assert same(back, one.record)
 

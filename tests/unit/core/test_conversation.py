@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from pydantic import JsonValue
 
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.conversation import Conversation, input_parts
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_runtime.testing import LogBuilder
@@ -123,7 +123,7 @@ def test_mod_8_a_conversation_of_half_a_log_goes_on_as_the_whole_one() -> None:
         whole.add(entry.record)
         again = Conversation()
         for one in log.entries[:number]:
-            again.add(decode(log.rows[one.record.seq - 1]).record)
+            again.add(decode_anew(log.rows[one.record.seq - 1]).record)
         assert again.messages == whole.messages
         assert (again.last, again.base) == (whole.last, whole.base)
 
@@ -423,9 +423,9 @@ def test_r_11_an_erased_run_has_no_conversation() -> None:
             continue
         conversation = Conversation()
         for one in log.rows[:number]:
-            conversation.add(decode(one).record)
+            conversation.add(decode_anew(one).record)
         with pytest.raises(ContentErased) as caught:
-            conversation.add(decode(row).record)
+            conversation.add(decode_anew(row).record)
         assert caught.value.run_id == log.run_id
 
 
@@ -439,5 +439,5 @@ def test_r_10_a_delta_whose_words_are_gone_is_not_missed() -> None:
     conversation = Conversation()
     for row in log.rows:
         one = row if row.type != "model.delta" else erased([row])[0]
-        conversation.add(decode(one).record)
+        conversation.add(decode_anew(one).record)
     assert conversation.settled() == log.conversation.settled()

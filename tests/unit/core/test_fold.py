@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from pydantic import JsonValue
 
-from psych_runtime.core.codec import Position, decode, sha256
+from psych_runtime.core.codec import Position, decode_anew, sha256
 from psych_runtime.core.fold import RunState, advance, check_position, fold, step
 from psych_runtime.errors import CorruptLog
 from psych_runtime.testing import LogBuilder
@@ -59,7 +59,7 @@ def test_log_1_the_fold_is_incremental() -> None:
 def test_log_1_the_fold_of_rows_is_that_of_records() -> None:
     """What was stored says the same as what was written."""
     log = whole_log()
-    assert fold(map(decode, log.rows)) == log.state
+    assert fold(map(decode_anew, log.rows)) == log.state
 
 
 def test_log_6_each_record_names_the_hash_of_the_body_before_it() -> None:

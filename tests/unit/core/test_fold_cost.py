@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, partial
 
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
 from psych_runtime.testing import LogBuilder
@@ -81,7 +81,7 @@ def test_log_2_folding_a_turn_costs_the_same_at_the_end_of_a_long_log() -> None:
 
     def read(rows: list[RecordRow]) -> None:
         for row in rows:
-            entry = decode(row)
+            entry = decode_anew(row)
             advance(state, entry)
             conversation.add(entry.record)
 

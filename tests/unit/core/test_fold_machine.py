@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 from pydantic import JsonValue
 
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.fold import RunState, advance, fold, step
 from psych_runtime.errors import CorruptLog
 from psych_runtime.ports.store import Admit, HeaderChange
@@ -400,7 +400,7 @@ class FoldMachine(RuleBasedStateMachine):
         """Read back what was written; and whatever it is, somebody can take and settle it."""
         if not hasattr(self, "log") or not self.log.entries:
             return
-        assert fold(map(decode, self.log.rows)) == self.log.state
+        assert fold(map(decode_anew, self.log.rows)) == self.log.state
         self.the_units_leave_the_same_header()
         if self.ledger.phase("run") not in ("settled", "erased"):
             length = len(self.log.entries)

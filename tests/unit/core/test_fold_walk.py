@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.fold import Changes, RunState, fold, step
 from psych_runtime.errors import CorruptLog
 from psych_runtime.testing import LogBuilder
@@ -106,7 +106,7 @@ def test_r_3_random_logs_commute_recover_and_fold_to_the_live_state(block: int) 
         if log.state.phase not in ("settled", "erased"):
             recover(log)
         assert log.state.phase in ("settled", "erased")
-        assert fold(map(decode, log.rows)) == log.state
+        assert fold(map(decode_anew, log.rows)) == log.state
     assert len(seen) >= 30
     assert len(pairs) >= 40
 

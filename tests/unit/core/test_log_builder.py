@@ -2,7 +2,7 @@
 
 import pytest
 
-from psych_runtime.core.codec import decode
+from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.fold import fold
 from psych_runtime.errors import CorruptLog
 from psych_runtime.store.memory import MemoryStore
@@ -28,7 +28,7 @@ def test_log_1_a_built_log_is_what_a_run_writes() -> None:
         "model.completed",
         "run.settled",
     ]
-    assert fold(map(decode, log.rows)) == log.state
+    assert fold(map(decode_anew, log.rows)) == log.state
     assert log.header.state == "settled"
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from psych_runtime.core.codec import (
     Entry,
     content_fits,
-    decode,
+    decode_anew,
     outline,
     outline_commit,
     record_text,
@@ -58,14 +58,14 @@ def refusal(read: Callable[[], object]) -> str:
 
 def verdict(rows: Sequence[RecordRow]) -> str:
     """Return what the fold says of stored rows, "" for nothing against them."""
-    return refusal(lambda: fold(map(decode, rows)))
+    return refusal(lambda: fold(map(decode_anew, rows)))
 
 
 def readable(rows: Sequence[RecordRow]) -> Iterator[Entry]:
     """Yield entries as readers do: up to the first that cannot be read."""
     for row in rows:
         try:
-            yield decode(row)
+            yield decode_anew(row)
         except (CorruptLog, NewerRecord):
             return
 
@@ -115,7 +115,7 @@ def states(log: LogBuilder) -> list[RunState]:
 def fold_onto(state: RunState, rows: Sequence[RecordRow]) -> None:
     """Fold stored rows into a state."""
     for row in rows:
-        advance(state, decode(row))
+        advance(state, decode_anew(row))
 
 
 STATES = states(WHOLE)
@@ -206,7 +206,7 @@ def test_log_1_an_altered_field_in_a_chain_that_fits_is_judged(kind: str) -> Non
 
 def placed_onto(state: RunState, row: RecordRow, instead: Entry, into: list[Entry]) -> None:
     """Fold a row in the place of an entry, as if the chain had always been over it."""
-    entry = decode(row)._replace(hash=instead.hash)
+    entry = decode_anew(row)._replace(hash=instead.hash)
     advance(state, entry)
     into.append(entry)
 
@@ -264,11 +264,11 @@ def test_log_1_rows_that_were_cut_or_are_no_json_are_refused(kind: str) -> None:
     row = WHOLE.rows[place]
     for end in range(len(row.body)):
         cut = row.model_copy(update={"body": row.body[:end]})
-        assert refusal(partial(decode, cut)) == "unreadable"
+        assert refusal(partial(decode_anew, cut)) == "unreadable"
         assert refusal(partial(outline, cut)) == "unreadable"
     for end in range(len(row.content or "")):
         cut = row.model_copy(update={"content": (row.content or "")[:end]})
-        assert refusal(partial(decode, cut)) in READING
+        assert refusal(partial(decode_anew, cut)) in READING
         assert is_noticed(cut, place)
     for rubbish in RUBBISH:
         for end in (0, 1, len(row.body) // 2, len(row.body) - 1, len(row.body)):
@@ -298,12 +298,12 @@ def test_log_1_a_row_that_differs_from_its_columns_is_refused() -> None:
     for place, row in enumerate(WHOLE.rows):
         for column, value in (("run_id", other.run_id), ("seq", row.seq + 1)):
             altered = row.model_copy(update={column: value})
-            assert refusal(partial(decode, altered)) == "row_differs"
+            assert refusal(partial(decode_anew, altered)) == "row_differs"
         for kind in TRANSITIONS:
             altered = row.model_copy(update={"type": kind})
-            assert kind == row.type or refusal(partial(decode, altered)) in READING
+            assert kind == row.type or refusal(partial(decode_anew, altered)) in READING
         altered = row.model_copy(update={"type": "run.teleported"})
-        assert refusal(partial(decode, altered)) == NEWER
+        assert refusal(partial(decode_anew, altered)) == NEWER
         if row.content is not None:
             for fields in (
                 {"salt": None},
@@ -312,7 +312,7 @@ def test_log_1_a_row_that_differs_from_its_columns_is_refused() -> None:
                 {"content": row.content + " "},
             ):
                 altered = row.model_copy(update=fields)
-                assert refusal(partial(decode, altered)) == "content_does_not_fit"
+                assert refusal(partial(decode_anew, altered)) == "content_does_not_fit"
         assert_typed(row.model_copy(update={"tenant": "globex"}), place)
 
 
@@ -325,7 +325,7 @@ def test_log_1_rows_of_another_run_are_refused() -> None:
     for place, row in enumerate(other.rows):
         assert is_noticed(row, place)
         renamed = row.model_copy(update={"run_id": WHOLE.run_id})
-        assert refusal(partial(decode, renamed)) == "row_differs"
+        assert refusal(partial(decode_anew, renamed)) == "row_differs"
         if place:
             state = copied(STATES[place])
             assert refusal(partial(fold_onto, state, other.rows[place:])) == "prev_does_not_fit"
@@ -371,7 +371,7 @@ def test_log_1_log_3_a_log_altered_in_many_ways_is_read_or_refused(
             assert reason or any(row.type == "context.compacted" for row in one)
         else:
             assert reason == ""
-            assert folded == fold(map(decode, one))
+            assert folded == fold(map(decode_anew, one))
 
 
 def test_log_3_numbers_that_no_sum_can_hold_are_shown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from psych_runtime.core.codec import decode, outline, outline_commit, parse_record, record_text
+from psych_runtime.core.codec import decode_anew, outline, outline_commit, parse_record, record_text
 from psych_runtime.core.conversation import input_parts
 from psych_runtime.errors import CorruptLog, InvalidPayload, NewerRecord
 from psych_runtime.testing import LogBuilder
@@ -57,7 +57,7 @@ def readings(row: RecordRow) -> list[Record]:
     """Return what can be read; whatever cannot be is refused with an error of ours."""
     found: list[Record] = []
     with suppress(CorruptLog, NewerRecord):
-        found.append(decode(row).record)
+        found.append(decode_anew(row).record)
     with suppress(CorruptLog):
         outline(row)
     outline_commit(row)
@@ -73,7 +73,7 @@ def test_sec_3_markers_of_constructors_are_values_in_a_content(marker: JsonValue
     log.admit(marker)
     log.claim()
     log.write(TasksUpdated, tasks=[marker])
-    record = decode(log.rows[-1]).record
+    record = decode_anew(log.rows[-1]).record
     assert isinstance(record, TasksUpdated)
     assert record.tasks == [marker]
     assert [type(part).__name__ for part in input_parts(marker)] == ["TextPart"]
@@ -85,7 +85,7 @@ def test_sec_3_markers_in_a_body_are_refused_or_kept_out_of_the_way(marker: Json
     unknown = marker if isinstance(marker, dict) else {"x": marker}
     envelope: set[str] = set()
     for row in ONE_OF_EACH:
-        expected = decode(row).record
+        expected = decode_anew(row).record
         record_of_both = readings(forged(row, **{k: v for k, v in unknown.items() if k != "type"}))
         assert record_of_both == [expected, expected]
         for field in sorted(set(json.loads(row.body)) - envelope):
@@ -111,7 +111,7 @@ def test_sec_3_a_type_is_looked_up_never_imported(name: str) -> None:
     """What the table does not have is a newer build's, not a name to resolve."""
     row = forged(LOG.rows[-1], type=name).model_copy(update={"type": name})
     with pytest.raises(NewerRecord):
-        decode(row)
+        decode_anew(row)
     with pytest.raises(InvalidPayload):
         parse_record(row.body)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn, Protocol, Self, override
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Entry, decode
+from psych_runtime.core.codec import Entry, decode_anew
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance, step
 from psych_runtime.core.rebuild import Traces, compare
@@ -125,7 +125,9 @@ class Watch:
         entries: list[Entry] = []
         try:
             for sealed in change.records:
-                entry = decode(sealed.row)
+                entry = decode_anew(sealed.row)
+                if entry != Entry(sealed.record, sealed.hash):
+                    self.fail(f"{sealed.record.type} is read otherwise than it was written")
                 traces.take(entry.record, advance(state, entry))
                 said.add(entry.record)
                 entries.append(entry)
