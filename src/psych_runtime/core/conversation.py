@@ -29,6 +29,7 @@ from psych_schema.record import (
     ToolCompleted,
     ToolRefused,
 )
+from psych_schema.transitions import TRANSITIONS
 
 __all__ = ["Conversation", "input_parts"]
 
@@ -37,9 +38,10 @@ _text_part: Final = trusted(TextPart)
 _tool_message: Final = trusted(ToolMessage)
 _user_message: Final = trusted(UserMessage)
 
-_SILENT: Final = frozenset(
-    {"attempt.started", "turn.started", "tools.offered", "model.started", "tool.started"}
-)
+_SILENT: Final = frozenset(kind for kind, row in TRANSITIONS.items() if row.content is None) - {
+    "queue.consumed",
+    "queue.cancelled",
+}
 """Most records: they say nothing to the model, and have no words that could be gone."""
 
 

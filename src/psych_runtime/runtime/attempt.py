@@ -132,10 +132,14 @@ class Attempt:
             return
         self._timer = asyncio.get_running_loop().call_later(rest, self.pass_deadline)
 
-    def forget_deadline(self) -> None:
-        """The attempt has ended."""
+    def end(self) -> None:
+        """The attempt has ended: no deadline to watch, and nothing that keeps it in memory."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+        if self._journal is not None:
+            self._journal.deaf()
+        self.task = None
 
     def pass_deadline(self) -> None:
         """The deadline has passed."""

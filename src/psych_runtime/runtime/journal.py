@@ -137,6 +137,10 @@ class Journal:
         self._look = True
         self._flushes.dirty(self)
 
+    def deaf(self) -> None:
+        """Tell nobody any more what others write: a journal and its attempt name each other."""
+        self._on_foreign = _nobody
+
     def lose(self, why: Exception) -> None:
         """Give the Run up: nothing more is written, every decision fails."""
         if self.lost is not None:
@@ -331,6 +335,10 @@ def _try(state: RunState, records: Iterable[Record]) -> tuple[RunState, tuple[_N
         trial.apply(record, changes)
         written.append(_Noted(record, changes))
     return trial, tuple(written)
+
+
+def _nobody() -> None:
+    """Hear, and do nothing."""
 
 
 def _fail(decision: _Decision, why: Exception) -> None:

@@ -350,7 +350,7 @@ class Worker:
         try:
             await execute(attempt, spec, known)
         finally:
-            attempt.forget_deadline()
+            attempt.end()
             if self._held.get(attempt.run_id) is attempt:
                 del self._held[attempt.run_id]
             if attempt.broken:

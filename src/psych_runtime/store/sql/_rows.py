@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
 from psych_schema.common import AbortPhase, RunPhase
@@ -27,6 +28,8 @@ type Cell = str | int | float | bool | datetime | None
 """What a column holds."""
 
 type Row = Sequence[Cell]
+
+_record_row: Final = trusted(RecordRow)
 
 _STATES: Final[dict[Cell, RunPhase]] = {
     "ready": "ready",
@@ -148,11 +151,14 @@ def header_values(header: RunRow) -> dict[str, Cell]:
 
 def record_of(row: Row) -> RecordRow:
     """Return a record's row. Raises CorruptRow."""
-    return _made("record", f"{row[0]} {row[1]}", row, _record_of)
+    try:
+        return _record_of(row)
+    except (ValueError, TypeError):
+        return _made("record", f"{row[0]} {row[1]}", row, _record_of)
 
 
 def _record_of(row: Row) -> RecordRow:
-    return RecordRow(
+    return _record_row(
         run_id=_text(row[0]),
         seq=_number(row[1]),
         tenant=_text(row[2]),
