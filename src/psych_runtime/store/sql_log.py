@@ -4,12 +4,38 @@ Judging reads come before any write of their unit, in one transaction (R-1). Eac
 compiled once per dialect and prefix; the text that comes out is asserted in tests.
 """
 
-from sqlalchemy import Insert, Select, Update, bindparam, func, insert, or_, select, tuple_, update
+from sqlalchemy import (
+    Insert,
+    Select,
+    Update,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from psych_runtime.store.sql_words import first, limited
 from psych_schema.tables import tables
 
 __all__ = ["LogStatements"]
+
+_HEAD = ("head", "head_hash", "head_at", "schema_version", "open")
+_EDITED = (
+    "state",
+    "worker",
+    "epoch",
+    "crashes",
+    "wake_at",
+    "deadline_at",
+    "remaining_seconds",
+    "abort",
+    "referenced",
+    "capped",
+)
 
 
 class LogStatements:
@@ -19,15 +45,11 @@ class LogStatements:
         self._t = tables(prefix)
         self._prefix = prefix
 
-    def judge_run(self) -> Select[str]:
-        """Ask whether a Run exists, in whichever tenant. No row: its id is free."""
-        c = self._t.run.c
-        return select(c.tenant).where(c.run_id == bindparam("run_id"))
-
-    def judge_change(self) -> Select[*tuple[object, ...]]:
-        """Read what a change is judged by and computed from. No row: RunNotFound."""
+    def judge_changes(self) -> Select[*tuple[object, ...]]:
+        """Read what changes of the Runs whose ids a JSON array has are judged by and made of."""
         c = self._t.run.c
         return select(
+            c.run_id,
             c.tenant,
             c.epoch,
             c.head,
@@ -44,43 +66,19 @@ class LogStatements:
             c.abort,
             c.referenced,
             c.capped,
-        ).where(c.run_id == bindparam("run_id"))
+        ).where(c.run_id.in_(self._listed()))
 
     def advance_head(self) -> Update:
-        """Move a Run's head (R-1, R-4). Sets no indexed column. 0 rows: it was judged wrongly."""
-        c = self._t.run.c
-        return (
-            update(self._t.run)
-            .where(c.run_id == bindparam("run_id"))
-            .where(c.tenant == bindparam("tenant"))
-            .where(c.epoch == bindparam("fence"))
-            .where(c.head == bindparam("from_head"))
-            .values(
-                head=bindparam("head"),
-                head_hash=bindparam("head_hash"),
-                head_at=bindparam("head_at"),
-                schema_version=bindparam("schema_version"),
-            )
-        )
-
-    def edit_open(self) -> Update:
-        """Move a Run's head and rewrite `open`. Sets no indexed column."""
-        return self.advance_head().values(open=bindparam("open"))
+        """Move a Run's head and rewrite `open` (R-1, R-4). Sets no indexed column."""
+        return self._set(_HEAD)
 
     def change_header(self) -> Update:
-        """Move a Run's head and write every other column that a change may touch."""
-        return self.edit_open().values(
-            state=bindparam("state"),
-            worker=bindparam("worker"),
-            epoch=bindparam("epoch"),
-            crashes=bindparam("crashes"),
-            wake_at=bindparam("wake_at"),
-            deadline_at=bindparam("deadline_at"),
-            remaining_seconds=bindparam("remaining_seconds"),
-            abort=bindparam("abort"),
-            referenced=bindparam("referenced"),
-            capped=bindparam("capped"),
-        )
+        """Write every column that a change may touch."""
+        return self._set(_HEAD + _EDITED)
+
+    def _set(self, columns: tuple[str, ...]) -> Update:
+        found = update(self._t.run).where(self._t.run.c.run_id == bindparam("run_id"))
+        return found.values({name: bindparam(name) for name in columns})
 
     def insert_row(self, name: str) -> Insert:
         """Write one whole row of a table; parameters are named as the columns are."""
@@ -102,10 +100,27 @@ class LogStatements:
     def read_heads(self) -> Select[str, str, int, str]:
         """Read heads and states of the Runs whose ids a JSON array has."""
         c = self._t.run.c
-        wanted = func.json_each(bindparam("run_ids")).table_valued("value")
-        return select(c.tenant, c.run_id, c.head, c.state).where(
-            c.run_id.in_(select(wanted.c.value))
+        return select(c.tenant, c.run_id, c.head, c.state).where(c.run_id.in_(self._listed()))
+
+    def read_places(self) -> Select[str, str, int]:
+        """Read which of the places that a JSON array has are taken: [tenant, thread, position]."""
+        c = self._t.thread.c
+        wanted = func.json_each(bindparam("places")).table_valued("value")
+        named = [
+            func.json_extract(wanted.c.value, literal_column(f"'$[{place}]'")) for place in range(3)
+        ]
+        return (
+            select(c.tenant, c.thread, c.position)
+            .select_from(wanted)
+            .join(
+                self._t.thread,
+                (c.tenant == named[0]) & (c.thread == named[1]) & (c.position == named[2]),
+            )
         )
+
+    def _listed(self) -> Select[*tuple[object, ...]]:
+        """Return the ids that a JSON array has."""
+        return select(func.json_each(bindparam("run_ids")).table_valued("value").c.value)
 
     def read_log(self) -> Select[*tuple[object, ...]]:
         """Read records behind `after`; a limit of -1 is none."""
@@ -121,15 +136,6 @@ class LogStatements:
             .join_from(t.thread, t.run, t.run.c.run_id == place.run_id)
             .where(place.tenant == bindparam("tenant"), place.thread == bindparam("thread"))
             .order_by(place.position.desc())
-        )
-
-    def read_place(self) -> Select[str]:
-        """Ask who stands at a position of a thread. No row: it is free."""
-        c = self._t.thread.c
-        return select(c.run_id).where(
-            c.tenant == bindparam("tenant"),
-            c.thread == bindparam("thread"),
-            c.position == bindparam("position"),
         )
 
     def read_key(self) -> Select[*tuple[object, ...]]:

@@ -15,6 +15,7 @@ from psych_runtime.store.migrations import shipped, statements
 from psych_runtime.store.sqlite._claims import Claims
 from psych_runtime.store.sqlite._compile import rendered
 from psych_runtime.store.sqlite._compile import statements as compiled
+from psych_runtime.store.sqlite._many import statement_for, updating
 from psych_runtime.store.sqlite._rows import header_values
 from psych_runtime.store.sqlite._texts import STATEMENTS, Texts, texts
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
@@ -84,9 +85,22 @@ def test_r_1_ordinary_commits_set_no_indexed_column() -> None:
     }
     indexed |= {column.name for column in run.primary_key}
     assert {"state", "worker", "deadline_at"} <= indexed
-    for text in (TEXTS.advance_head, TEXTS.edit_open):
-        sets = text.partition(" SET ")[2].partition(" WHERE ")[0]
-        assert set(re.findall(r"(\w+)=", sets)) & indexed == set()
+    sets = TEXTS.advance_head.partition(" SET ")[2].partition(" WHERE ")[0]
+    assert re.findall(r"(\w+)=", sets)
+    assert set(re.findall(r"(\w+)=", sets)) & indexed == set()
+
+
+@pytest.mark.parametrize("text", [TEXTS.advance_head, TEXTS.change_header])
+def test_st_8_many_changes_find_their_runs_by_the_key(
+    connection: sqlite3.Connection, text: str
+) -> None:
+    """Whatever the list of changes is."""
+    many = updating(text)
+    names = [None] * (4 * len(many.columns))
+    statement = f"EXPLAIN QUERY PLAN {statement_for(many, 4)}"
+    plan = [row[3] for row in connection.execute(statement, names)]
+    assert [step for step in plan if step.startswith("SEARCH run") and "(run_id=?)" in step]
+    assert not [step for step in plan if step.startswith("SCAN run")]
 
 
 @pytest.mark.parametrize("name", Texts._fields)

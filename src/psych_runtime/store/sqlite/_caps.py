@@ -16,11 +16,17 @@ class Caps:
     def __init__(self, connection: sqlite3.Connection, texts: Texts) -> None:
         self._execute = connection.execute
         self._texts = texts
+        self._without: set[str] = set()  # tenants that have no row
 
     def row(self, tenant: str) -> CapRow | None:
         """Return a tenant's row."""
+        if tenant in self._without:
+            return None
         row = self._execute(self._texts.read_cap, {"tenant": tenant}).fetchone()
-        return None if row is None else cap_of(row)
+        if row is None:
+            self._without.add(tenant)
+            return None
+        return cap_of(row)
 
     def room(self, tenant: str) -> int | None:
         """Return how many more Runs may be running; None is any number."""
@@ -39,6 +45,7 @@ class Caps:
         if not known and limit is not None:
             row: dict[str, Value] = {"tenant": tenant, "running": 0, "limit": limit}
             self._execute(self._texts.insert_cap, row)
+            self._without.discard(tenant)
 
     def count(self, tenant: str, change: int) -> bool:
         """Count a Run in or out; False when the tenant has no row, and nothing is counted."""

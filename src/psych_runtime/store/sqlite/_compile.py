@@ -32,10 +32,8 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
     workers, ledger = WorkerStatements(prefix), LedgerStatements(prefix)
     caps, removal = CapStatements(prefix), RemovalStatements(prefix)
     return {
-        "judge_run": log.judge_run(),
-        "judge_change": log.judge_change(),
+        "judge_changes": log.judge_changes(),
         "advance_head": log.advance_head(),
-        "edit_open": log.edit_open(),
         "change_header": log.change_header(),
         **{f"insert_{table}": log.insert_row(table) for table in _INSERTED},
         "read_header": log.read_header(),
@@ -43,7 +41,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "read_heads": log.read_heads(),
         "read_log": log.read_log(),
         "read_tail": log.read_tail(),
-        "read_place": log.read_place(),
+        "read_places": log.read_places(),
         "read_key": log.read_key(),
         "list_runs": log.list_runs(),
         "read_version": log.read_version(),

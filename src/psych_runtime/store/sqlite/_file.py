@@ -11,7 +11,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreClosed, UnsupportedStore
 from psych_runtime.store._arrivals import Arrivals
 from psych_runtime.store._kept import Kept
-from psych_runtime.store._notices import Notices
+from psych_runtime.store._notices import News, Notices
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._lanes import Reader, Writer
 from psych_runtime.store.sqlite._ledger import check
@@ -60,6 +60,11 @@ class SqliteFile:
         """Look soon how far these Runs are, for which somebody waits."""
         self._watch.begin(run_ids)
         self.put(Look(), writes=False)
+
+    def tell(self, news: News) -> None:
+        """Tell whoever waits what has been committed; from any thread."""
+        self.notices.announce(news)
+        self.arrivals.hear(news)
 
     def again(self) -> None:
         """Count one more handle."""

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Final
 
 from psych_runtime.store.sqlite._connect import LOCK_SLICE_SECONDS, SqliteOptions, connect
@@ -199,9 +200,11 @@ class Writer(Lane):
 
     def _try(self, connection: sqlite3.Connection, group: list[Work]) -> None:
         try:
-            for job in group:
-                self._check_schema(connection, job)
-                job.execute(connection)
+            for _, jobs in groupby(group, key=type):
+                alike = list(jobs)
+                for job in alike:
+                    self._check_schema(connection, job)
+                alike[0].execute_all(connection, alike)
             connection.execute("COMMIT")
         except Exception as error:  # nothing of the group is written; whose fault was it?
             self._roll_back(connection)

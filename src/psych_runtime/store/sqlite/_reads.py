@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from psych_runtime.errors import CorruptRow, RunNotFound
 from psych_runtime.ports.store import Page, RunFilter
 from psych_runtime.store._order import Position, encode_cursor
-from psych_runtime.store.sqlite._rows import Value, header_of, key_of, record_of
+from psych_runtime.store.sqlite._rows import RecordTuple, Value, header_of, key_of, record_of
 from psych_runtime.store.sqlite._texts import Texts
 from psych_schema.base import format_instant
 from psych_schema.store import KeyRow, RecordRow, RunRow
@@ -73,10 +73,13 @@ def read_log(
         "after": min(after, _LARGEST),
         "limit": -1 if limit is None else min(limit, _LARGEST),
     }
-    with _as_row("record", f"{run_id} after {after}"), snapshot(connection):
-        if connection.execute(texts.read_head, names).fetchone() is None:
-            raise RunNotFound(run_id=run_id)
-        return [record_of(row) for row in connection.execute(texts.read_log, names)]
+    with _as_row("record", f"{run_id} after {after}"):
+        rows: list[RecordTuple] = connection.execute(texts.read_log, names).fetchall()
+    if rows and rows[0][2] == tenant:  # no record is there without its Run, or of another tenant
+        return [record_of(row) for row in rows]
+    if connection.execute(texts.read_head, names).fetchone() is None:
+        raise RunNotFound(run_id=run_id)
+    return []
 
 
 def read_tail(

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
 from psych_schema.base import format_instant, parse_instant
@@ -28,6 +29,8 @@ __all__ = [
     "record_of",
     "worker_of",
 ]
+
+_record_row: Final = trusted(RecordRow)
 
 type Value = str | int | float | None
 """What a column holds."""
@@ -181,13 +184,9 @@ def header_values(header: RunRow) -> dict[str, Value]:
 
 
 def record_of(row: RecordTuple) -> RecordRow:
-    """Return a record's row. Raises CorruptRow."""
-    return _made("record", f"{row[0]} {row[1]}", row, _record_of)
-
-
-def _record_of(row: RecordTuple) -> RecordRow:
+    """Return a record's row; the table is strict about types."""
     run_id, seq, tenant, kind, body, content, salt = row
-    return RecordRow(
+    return _record_row(
         run_id=run_id, seq=seq, tenant=tenant, type=kind, body=body, content=content, salt=salt
     )
 

@@ -14,10 +14,8 @@ PREFIX: Final = "{prefix}"
 class Texts(NamedTuple):
     """Every statement under one prefix; what each means is said where it is built."""
 
-    judge_run: str
-    judge_change: str
+    judge_changes: str
     advance_head: str
-    edit_open: str
     change_header: str
     insert_run: str
     insert_record: str
@@ -32,7 +30,7 @@ class Texts(NamedTuple):
     read_heads: str
     read_log: str
     read_tail: str
-    read_place: str
+    read_places: str
     read_key: str
     list_runs: str
     read_version: str

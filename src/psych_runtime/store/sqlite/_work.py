@@ -23,6 +23,11 @@ class Work(ABC):
     def execute(self, connection: sqlite3.Connection) -> None:
         """Do the work; what it raises passes. May be repeated after a rollback."""
 
+    def execute_all(self, connection: sqlite3.Connection, jobs: Sequence["Work"]) -> None:
+        """Do the work of `jobs`, all of this kind, one after another; this is the first."""
+        for job in jobs:
+            job.execute(connection)
+
     @abstractmethod
     def fail(self, error: Exception) -> None:
         """Note that the work cannot be done."""
@@ -55,7 +60,11 @@ class Job[T](Work):
 
     def execute(self, connection: sqlite3.Connection) -> None:
         """Call the function."""
-        self._result = [self._run(connection)]
+        self.succeed(self._run(connection))
+
+    def succeed(self, result: T) -> None:
+        """Answer with a result."""
+        self._result = [result]
 
     def fail(self, error: Exception) -> None:
         """Answer with an error."""

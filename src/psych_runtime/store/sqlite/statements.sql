@@ -1,23 +1,16 @@
 -- Compiled by `python -m psych_runtime.store.sqlite._compile`. Do not edit.
 
--- judge_run
-SELECT "{prefix}run".tenant
+-- judge_changes
+SELECT "{prefix}run".run_id, "{prefix}run".tenant, "{prefix}run".epoch, "{prefix}run".head, "{prefix}run".schema_version, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".open, "{prefix}run".state, "{prefix}run".worker, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".abort, "{prefix}run".referenced, "{prefix}run".capped
 FROM "{prefix}run"
-WHERE "{prefix}run".run_id = :run_id
-
--- judge_change
-SELECT "{prefix}run".tenant, "{prefix}run".epoch, "{prefix}run".head, "{prefix}run".schema_version, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".open, "{prefix}run".state, "{prefix}run".worker, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".abort, "{prefix}run".referenced, "{prefix}run".capped
-FROM "{prefix}run"
-WHERE "{prefix}run".run_id = :run_id
+WHERE "{prefix}run".run_id IN (SELECT anon_1.value
+FROM json_each(:run_ids) AS anon_1)
 
 -- advance_head
-UPDATE "{prefix}run" SET head=:head, head_hash=:head_hash, head_at=:head_at, schema_version=:schema_version WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
-
--- edit_open
-UPDATE "{prefix}run" SET head=:head, head_hash=:head_hash, head_at=:head_at, schema_version=:schema_version, open=:open WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
+UPDATE "{prefix}run" SET head=:head, head_hash=:head_hash, head_at=:head_at, schema_version=:schema_version, open=:open WHERE "{prefix}run".run_id = :run_id
 
 -- change_header
-UPDATE "{prefix}run" SET state=:state, head=:head, head_hash=:head_hash, head_at=:head_at, worker=:worker, epoch=:epoch, crashes=:crashes, wake_at=:wake_at, deadline_at=:deadline_at, remaining_seconds=:remaining_seconds, schema_version=:schema_version, abort=:abort, referenced=:referenced, open=:open, capped=:capped WHERE "{prefix}run".run_id = :run_id AND "{prefix}run".tenant = :tenant AND "{prefix}run".epoch = :fence AND "{prefix}run".head = :from_head
+UPDATE "{prefix}run" SET state=:state, head=:head, head_hash=:head_hash, head_at=:head_at, worker=:worker, epoch=:epoch, crashes=:crashes, wake_at=:wake_at, deadline_at=:deadline_at, remaining_seconds=:remaining_seconds, schema_version=:schema_version, abort=:abort, referenced=:referenced, open=:open, capped=:capped WHERE "{prefix}run".run_id = :run_id
 
 -- insert_run
 INSERT INTO "{prefix}run" (tenant, run_id, version, state, head, head_hash, head_at, worker, epoch, crashes, wake_at, deadline_at, remaining_seconds, priority, schema_version, abort, thread, position, previous, parent, root, referenced, created_at, open, capped) VALUES (:tenant, :run_id, :version, :state, :head, :head_hash, :head_at, :worker, :epoch, :crashes, :wake_at, :deadline_at, :remaining_seconds, :priority, :schema_version, :abort, :thread, :position, :previous, :parent, :root, :referenced, :created_at, :open, :capped)
@@ -71,10 +64,9 @@ FROM "{prefix}thread" JOIN "{prefix}run" ON "{prefix}run".run_id = "{prefix}thre
 WHERE "{prefix}thread".tenant = :tenant AND "{prefix}thread".thread = :thread ORDER BY "{prefix}thread".position DESC
 LIMIT 1 OFFSET 0
 
--- read_place
-SELECT "{prefix}thread".run_id
-FROM "{prefix}thread"
-WHERE "{prefix}thread".tenant = :tenant AND "{prefix}thread".thread = :thread AND "{prefix}thread".position = :position
+-- read_places
+SELECT "{prefix}thread".tenant, "{prefix}thread".thread, "{prefix}thread".position
+FROM json_each(:places) AS anon_1 JOIN "{prefix}thread" ON "{prefix}thread".tenant = json_extract(anon_1.value, '$[0]') AND "{prefix}thread".thread = json_extract(anon_1.value, '$[1]') AND "{prefix}thread".position = json_extract(anon_1.value, '$[2]')
 
 -- read_key
 SELECT "{prefix}key".tenant, "{prefix}key".run_id, "{prefix}key"."key", "{prefix}key".digest, "{prefix}key".receipt

@@ -20,7 +20,7 @@ from psych_runtime.store._storable import check_storable, check_unit
 from psych_runtime.store.sqlite import _ledger, _reads, _removal
 from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._claims import Claims
-from psych_runtime.store.sqlite._commit import Commit, Outcome
+from psych_runtime.store.sqlite._commits import CommitJob
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._file import SqliteFile, acquire
 from psych_runtime.store.sqlite._rows import Value
@@ -78,16 +78,9 @@ class SqliteStore:
         check_units(units)
         for unit in units:
             check_unit(unit)
-        shared = self._shared
-
-        def run(connection: sqlite3.Connection) -> Outcome:
-            return Commit(connection, shared.texts, shared.system.now()).apply(units)
-
-        def tell(outcome: Outcome) -> None:
-            shared.notices.announce(outcome.news)
-            shared.arrivals.hear(outcome.news)
-
-        return (await self._write(run, tell)).answers
+        file = self._file
+        job = CommitJob(units, file.texts, file.system, file.tell)
+        return (await self._ask(job, writes=True)).answers
 
     async def read(
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
