@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from codegen.dynamodb import fields
 from codegen.source import Definition, Source
-from codegen.tree import as_list, as_node, as_text, child, texts
+from codegen.tree import Node, as_list, as_node, as_text, child, core, texts
 
 __all__ = ["lint"]
 
@@ -23,8 +23,9 @@ def lint(source: Source) -> Iterator[str]:
         for index, item in enumerate(as_list(row.schema.get("x-psych-index", []), row.where)):
             entry, place = as_node(item, row.where), f"x-psych-index/{index}"
             names = [word.split(" ")[0] for word in texts(entry.get("columns"))]
-            names += texts(child(entry, "where").get("column"))
-            yield from _columns(row, place, names)
+            where = child(entry, "where")
+            yield from _columns(row, place, [*names, *where])
+            yield from _conditions(row, f"{row.where}/{place}/where", where)
             name = as_text(entry.get("name"), row.where)
             yield from _once(owners, name, f"{row.where}/{place}")
         yield from _templates(row)
@@ -40,6 +41,21 @@ def _columns(row: Definition, place: str, names: list[str]) -> Iterator[str]:
     for name in names:
         if name not in row.properties:
             yield f"{row.where}/{place}: {name!r} is no column; declare or correct it"
+
+
+def _conditions(row: Definition, place: str, where: Node) -> Iterator[str]:
+    """Yield what no row can be, or every row is."""
+    for field, wanted in where.items():
+        if field not in row.properties:
+            continue
+        shape, nullable = core(as_node(row.properties[field], place))
+        if not isinstance(wanted, list):
+            if not nullable:
+                yield f"{place}: {field!r} is never null; leave it out"
+            continue
+        for value in texts(wanted):
+            if value not in texts(shape.get("enum")):
+                yield f"{place}: {field!r} is never {value!r}; declare or correct it"
 
 
 def _templates(row: Definition) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Says transitions and tables in words, for the pages."""
 
 from codegen.source import Definition
-from codegen.tree import Node, as_list, as_node, as_text, child, texts
+from codegen.tree import Json, Node, as_list, as_node, as_text, child, texts
 
 __all__ = ["table", "transition"]
 
@@ -59,19 +59,22 @@ def _words(words: list[str]) -> str:
     return " or ".join(f"`{word}`" for word in words)
 
 
+def _so(field: str, wanted: Json) -> str:
+    """Return what is so of a column in every row of an index."""
+    return f"`{field}` is {_words(texts(wanted)) if isinstance(wanted, list) else 'set'}"
+
+
 def table(row: Definition) -> list[str]:
     """Return where a row is stored."""
     key = ", ".join(f"`{field}`" for field in texts(row.schema.get("x-psych-key")))
     lines = ["## Table", "", f"SQL table `{row.schema['x-psych-table']}`, primary key {key}.", ""]
+    if "x-psych-fillfactor" in row.schema:
+        lines[-2] += f" PostgreSQL fills its pages to {row.schema['x-psych-fillfactor']} %."
     for item in as_list(row.schema.get("x-psych-index", []), row.where):
         index = as_node(item)
         columns = ", ".join(f"`{column}`" for column in texts(index.get("columns")))
         where = child(index, "where")
-        only = ""
-        if "in" in where:
-            only = f", only where `{where['column']}` is {_words(texts(where['in']))}"
-        elif where:
-            only = f", only where `{where['column']}` is set"
+        only = f", only where {', and '.join(map(_so, where, where.values()))}" if where else ""
         unique = "unique " if index.get("unique") else ""
         lines.append(f"- {unique}index `{index['name']}` on {columns}{only}")
     item = child(row.schema, "x-psych-dynamodb")

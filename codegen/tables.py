@@ -60,6 +60,7 @@ def _function(source: Source, row: Definition) -> str:
             checks.append(f"CheckConstraint(column({field!r}).in_({allowed}), name={field!r}),")
     key = ", ".join(repr(field) for field in texts(row.schema.get("x-psych-key")))
     indexes = [as_node(index) for index in as_list(row.schema.get("x-psych-index", []), where)]
+    fill = row.schema.get("x-psych-fillfactor")
     lines = [
         f"def _{name}(meta: MetaData, prefix: str) -> Table:",
         f'    {"table = " if indexes else "return "}Table(f"{{prefix}}{name}", meta,',
@@ -69,6 +70,7 @@ def _function(source: Source, row: Definition) -> str:
         f"        comment={as_text(row.schema.get('description'), row.where)!r},",
         '        mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin",',
         f"        sqlite_strict=True, sqlite_with_rowid={long},",
+        "" if fill is None else f'        postgresql_with={{"fillfactor": {fill}}},',
         "    )",
         *[f"    {line}" for index in indexes for line in _index(index)],
     ]
@@ -121,16 +123,23 @@ def _index(index: Node) -> list[str]:
     if "where" not in index:
         return [f'Index(f"{{prefix}}{name}", {", ".join(columns)}{unique})']
     where = child(index, "where")
-    field = f"table.c.{as_text(where.get('column'), name)}"
-    condition = (
-        f"{field}.in_({tuple(texts(where['in']))})" if "in" in where else f"{field}.is_not(None)"
-    )
-    whole = ", ".join(columns if columns[0] == field else [field, *columns])
+    parts = [_condition(field, wanted) for field, wanted in where.items()]
+    condition = parts[0] if len(parts) == 1 else f"and_({', '.join(parts)})"
+    first = [_ordered(field) for field, wanted in where.items() if isinstance(wanted, list)]
+    whole = ", ".join([*first, *[column for column in columns if column not in first]])
     partial = f"sqlite_where={condition}, postgresql_where={condition}"
     return [
         f'_only(PARTIAL, Index(f"{{prefix}}{name}", {", ".join(columns)}{unique}, {partial}))',
         f'_only(WHOLE, Index(f"{{prefix}}{name}", {whole}{unique}))',
     ]
+
+
+def _condition(field: str, wanted: Json) -> str:
+    """Return what is so of each row of a partial index in one column."""
+    column = f"table.c.{field}"
+    if isinstance(wanted, list):
+        return f"{column}.in_({tuple(texts(wanted))})"
+    return f"{column}.is_not(None)"
 
 
 def _ordered(word: str) -> str:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
     column,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -33,7 +34,7 @@ PARTIAL = ("postgresql", "sqlite")
 """Dialects with partial indexes."""
 
 WHOLE = ("mysql", "mariadb")
-"""Dialects without: the column of the condition goes first instead."""
+"""Dialects without: columns that the condition has values for go first instead."""
 
 _NAMES = {"pk": "%(table_name)s_pkey", "ck": "%(table_name)s_%(constraint_name)s_check"}
 
@@ -181,6 +182,7 @@ def _run(meta: MetaData, prefix: str) -> Table:
         mysql_collate="utf8mb4_bin",
         sqlite_strict=True,
         sqlite_with_rowid=True,
+        postgresql_with={"fillfactor": 50},
     )
     _only(
         PARTIAL,
@@ -206,14 +208,29 @@ def _run(meta: MetaData, prefix: str) -> Table:
             table.c.created_at,
         ),
     )
-    Index(f"{prefix}run_worker", table.c.worker)
+    _only(
+        PARTIAL,
+        Index(
+            f"{prefix}run_worker",
+            table.c.worker,
+            sqlite_where=table.c.worker.is_not(None),
+            postgresql_where=table.c.worker.is_not(None),
+        ),
+    )
+    _only(WHOLE, Index(f"{prefix}run_worker", table.c.worker))
     _only(
         PARTIAL,
         Index(
             f"{prefix}run_due",
             table.c.deadline_at,
-            sqlite_where=table.c.state.in_(("ready", "running", "suspended")),
-            postgresql_where=table.c.state.in_(("ready", "running", "suspended")),
+            sqlite_where=and_(
+                table.c.state.in_(("ready", "running", "suspended")),
+                table.c.deadline_at.is_not(None),
+            ),
+            postgresql_where=and_(
+                table.c.state.in_(("ready", "running", "suspended")),
+                table.c.deadline_at.is_not(None),
+            ),
         ),
     )
     _only(WHOLE, Index(f"{prefix}run_due", table.c.state, table.c.deadline_at))
@@ -222,13 +239,26 @@ def _run(meta: MetaData, prefix: str) -> Table:
         Index(
             f"{prefix}run_abort",
             table.c.abort,
-            sqlite_where=table.c.state.in_(("ready", "running", "suspended")),
-            postgresql_where=table.c.state.in_(("ready", "running", "suspended")),
+            sqlite_where=and_(
+                table.c.state.in_(("ready", "running", "suspended")), table.c.abort.is_not(None)
+            ),
+            postgresql_where=and_(
+                table.c.state.in_(("ready", "running", "suspended")), table.c.abort.is_not(None)
+            ),
         ),
     )
     _only(WHOLE, Index(f"{prefix}run_abort", table.c.state, table.c.abort))
     Index(f"{prefix}run_list", table.c.tenant, table.c.created_at, table.c.run_id)
-    Index(f"{prefix}run_root", table.c.root)
+    _only(
+        PARTIAL,
+        Index(
+            f"{prefix}run_root",
+            table.c.root,
+            sqlite_where=table.c.parent.is_not(None),
+            postgresql_where=table.c.parent.is_not(None),
+        ),
+    )
+    _only(WHOLE, Index(f"{prefix}run_root", table.c.root))
     return table
 
 

@@ -84,19 +84,20 @@ CREATE TABLE run (
 	CONSTRAINT run_pkey PRIMARY KEY (run_id),
 	CONSTRAINT run_state_check CHECK (state IN ('ready', 'running', 'suspended', 'settled', 'corrupt')),
 	CONSTRAINT run_abort_check CHECK (abort IN ('requested', 'forced'))
-);
+)
+ WITH (fillfactor = 50);
 
-CREATE INDEX run_abort ON run (abort) WHERE state IN ('ready', 'running', 'suspended');
+CREATE INDEX run_abort ON run (abort) WHERE state IN ('ready', 'running', 'suspended') AND abort IS NOT NULL;
 
 CREATE INDEX run_claim ON run (state, tenant, priority DESC, wake_at, created_at) WHERE state IN ('ready', 'suspended');
 
-CREATE INDEX run_due ON run (deadline_at) WHERE state IN ('ready', 'running', 'suspended');
+CREATE INDEX run_due ON run (deadline_at) WHERE state IN ('ready', 'running', 'suspended') AND deadline_at IS NOT NULL;
 
 CREATE INDEX run_list ON run (tenant, created_at, run_id);
 
-CREATE INDEX run_root ON run (root);
+CREATE INDEX run_root ON run (root) WHERE parent IS NOT NULL;
 
-CREATE INDEX run_worker ON run (worker);
+CREATE INDEX run_worker ON run (worker) WHERE worker IS NOT NULL;
 
 COMMENT ON TABLE run IS 'The header of a Run, beside its log; changes only in the commit of the record that explains the change.';
 

@@ -86,13 +86,15 @@ def main(arguments: list[str]) -> None:
     before, guard = machine.load(), Guard()
     print("; ".join(f"{name} {value}" for name, value in facts.items()))
     lines: list[Line] = []
-    for name in names:
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        lines += PARTS[name].measure(QUICK if given.quick else FULL, guard)
-    after = machine.load()
-    print(f"load average {before:g} at the start, {after:g} at the end\n")
-    print(table(lines))
-    print(f"\n{_belief(guard)}")
+    try:
+        for name in names:
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            lines += PARTS[name].measure(QUICK if given.quick else FULL, guard)
+    finally:  # a part that fails does not take the others' figures along
+        after = machine.load()
+        print(f"load average {before:g} at the start, {after:g} at the end\n")
+        print(table(lines))
+        print(f"\n{_belief(guard)}")
     if given.json is not None:
         kept = document(lines, machine=facts, loads=(before, after), guard=guard, quick=given.quick)
         given.json.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")

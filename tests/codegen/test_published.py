@@ -145,6 +145,8 @@ def test_the_page_of_a_record_tells_its_transition_and_examples() -> None:
 def test_the_page_of_a_row_tells_its_keys() -> None:
     """What a DBA wants to know."""
     text = (GENERATED / "docs/RunRow.md").read_text(encoding="utf-8")
-    assert "SQL table `run`, primary key `run_id`." in text
-    assert "- index `run_root` on `root`" in text
+    assert "SQL table `run`, primary key `run_id`. PostgreSQL fills its pages to 50 %." in text
+    assert "- index `run_root` on `root`, only where `parent` is set\n" in text
+    unsettled = "`state` is `ready` or `running` or `suspended`"
+    assert f"`run_abort` on `abort`, only where {unsettled}, and `abort` is set\n" in text
     assert "DynamoDB table `run`: `pk` = `{run_id}`." in text

@@ -23,6 +23,13 @@ type Stop = Literal["aborted", "timed_out", "drained", "blocked"]
 class Attempt:
     """A Run in the hands of this worker, under one epoch."""
 
+    admitted: RunAdmitted
+    conversation: Conversation  # live, notes included, as the state
+    journal: Journal
+    run_salt: str
+    spec: AgentSpec
+    state: RunState
+
     def __init__(self, host: Host, header: RunRow, *, epoch: int) -> None:
         self.host = host
         self.header = header
@@ -37,13 +44,10 @@ class Attempt:
         self.preparing: set[str] = set()  # calls that ask the policy
         self.executing: dict[str, RegisteredTool] = {}
         self.task: asyncio.Task[None] | None = None
-        self._journal: Journal | None = None
-        self._admitted: RunAdmitted | None = None
-        self._spec: AgentSpec | None = None
+        self.begun = False  # whether the log has been folded
         self._kicked = False
         self._waker: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.run_salt = ""
 
     def begin(
         self,
@@ -55,10 +59,13 @@ class Attempt:
         conversation: Conversation,
     ) -> None:
         """Take the folded log."""
-        self._admitted = admitted
-        self._spec = spec
+        self.begun = True
+        self.admitted = admitted
+        self.spec = spec
         self.run_salt = run_salt
-        self._journal = Journal(
+        self.state = state
+        self.conversation = conversation
+        self.journal = Journal(
             tenant=self.tenant,
             run_id=self.run_id,
             epoch=self.epoch,
@@ -69,42 +76,6 @@ class Attempt:
             system=self.host.system,
             on_foreign=self.kick,
         )
-
-    @property
-    def begun(self) -> bool:
-        """Tell whether the log has been folded."""
-        return self._journal is not None
-
-    @property
-    def journal(self) -> Journal:
-        """The attempt's pen."""
-        if self._journal is None:
-            raise Lost("the log has not been read yet")
-        return self._journal
-
-    @property
-    def admitted(self) -> RunAdmitted:
-        """The Run's first record."""
-        if self._admitted is None:
-            raise Lost("the log has not been read yet")
-        return self._admitted
-
-    @property
-    def spec(self) -> AgentSpec:
-        """What the Run executes."""
-        if self._spec is None:
-            raise Lost("the log has not been read yet")
-        return self._spec
-
-    @property
-    def state(self) -> RunState:
-        """The live state, notes included."""
-        return self.journal.state
-
-    @property
-    def conversation(self) -> Conversation:
-        """The live conversation, notes included."""
-        return self.journal.conversation
 
     def new_id(self, prefix: str) -> str:
         """Return a fresh id."""
@@ -137,8 +108,8 @@ class Attempt:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._journal is not None:
-            self._journal.deaf()
+        if self.begun:
+            self.journal.deaf()
         self.task = None
 
     def pass_deadline(self) -> None:

@@ -84,19 +84,19 @@ CREATE TABLE "{prefix}run" (
 	CONSTRAINT "{prefix}run_pkey" PRIMARY KEY (run_id),
 	CONSTRAINT "{prefix}run_state_check" CHECK (state IN ('ready', 'running', 'suspended', 'settled', 'corrupt')),
 	CONSTRAINT "{prefix}run_abort_check" CHECK (abort IN ('requested', 'forced'))
-);
+) WITH (fillfactor = 50);
 
-CREATE INDEX "{prefix}run_abort" ON "{prefix}run" (abort) WHERE state IN ('ready', 'running', 'suspended');
+CREATE INDEX "{prefix}run_abort" ON "{prefix}run" (abort) WHERE state IN ('ready', 'running', 'suspended') AND abort IS NOT NULL;
 
 CREATE INDEX "{prefix}run_claim" ON "{prefix}run" (state, tenant, priority DESC, wake_at, created_at) WHERE state IN ('ready', 'suspended');
 
-CREATE INDEX "{prefix}run_due" ON "{prefix}run" (deadline_at) WHERE state IN ('ready', 'running', 'suspended');
+CREATE INDEX "{prefix}run_due" ON "{prefix}run" (deadline_at) WHERE state IN ('ready', 'running', 'suspended') AND deadline_at IS NOT NULL;
 
 CREATE INDEX "{prefix}run_list" ON "{prefix}run" (tenant, created_at, run_id);
 
-CREATE INDEX "{prefix}run_root" ON "{prefix}run" (root);
+CREATE INDEX "{prefix}run_root" ON "{prefix}run" (root) WHERE parent IS NOT NULL;
 
-CREATE INDEX "{prefix}run_worker" ON "{prefix}run" (worker);
+CREATE INDEX "{prefix}run_worker" ON "{prefix}run" (worker) WHERE worker IS NOT NULL;
 
 COMMENT ON TABLE "{prefix}run" IS 'The header of a Run, beside its log; changes only in the commit of the record that explains the change.';
 

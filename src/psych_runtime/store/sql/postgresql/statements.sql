@@ -96,12 +96,13 @@ LIMIT :limit
 -- claimable: What waits of the next tenants behind :after, wrapping around; of each its share (R-15).
 -- A recursion finds tenant after tenant in the index; the rows come in the order of the index, too.
 -- Caps are asked tenant by tenant: a join might take tenants in another order, and all of them.
--- With them Runs of workers that are dead or gone; a recursion finds the workers that a header names.
+-- With them Runs of workers that are dead or gone; a recursion finds the workers that a header names,
+-- and says first what min() leaves out anyhow: without it the index of those is not taken for the min.
 -- Each row has the clock, the share, whether a tenant has a cap, and whether it is an orphan before
 -- its header; nulls: no Run.
 WITH RECURSIVE
 holder (id) AS (
-  SELECT min(worker) FROM "{prefix}run"
+  SELECT min(worker) FROM "{prefix}run" WHERE worker IS NOT NULL
   UNION ALL
   SELECT (SELECT min(run.worker) FROM "{prefix}run" AS run WHERE run.worker > holder.id)
   FROM holder WHERE holder.id IS NOT NULL
