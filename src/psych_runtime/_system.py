@@ -13,6 +13,29 @@ __all__ = ["AMBIENT", "System", "ambient_system"]
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 _RANDOM_BITS: Final = 80
+_POOL_BYTES: Final = 2048
+
+
+class _Chance:
+    """Bytes of os.urandom, many at once: each call of it lets go of the interpreter's lock.
+
+    For one thread at a time. A process that was forked begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._pool = b""
+        self._at = 0
+        self._process = 0
+
+    def take(self, count: int) -> bytes:
+        """Return so many bytes, which nobody gets again."""
+        process = os.getpid()
+        end = self._at + count
+        if end > len(self._pool) or process != self._process:
+            self._pool, self._process = os.urandom(_POOL_BYTES), process
+            end = count
+        self._at = end
+        return self._pool[end - count : end]
 
 
 class System:
@@ -24,6 +47,7 @@ class System:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
+        self._chance = _Chance()
         self._random = SystemRandom()
         self._clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -41,15 +65,17 @@ class System:
 
     def salt(self) -> str:
         """Return 32 hexadecimal characters that nobody can guess."""
-        return os.urandom(16).hex()
+        with self._lock:
+            return self._chance.take(16).hex()
 
     def new_id(self, prefix: str) -> str:
         """Return `prefix`, an underscore and 26 characters: milliseconds, then chance.
 
         Ids of one System rise strictly, whatever the wall clock does.
         """
-        fresh = time.time_ns() // 1_000_000 << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+        now = time.time_ns() // 1_000_000 << _RANDOM_BITS
         with self._lock:
+            fresh = now | int.from_bytes(self._chance.take(10))
             value = self._last = max(fresh, self._last + 1)
         return prefix + "_" + "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
