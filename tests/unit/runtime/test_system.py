@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from psych_runtime._system import System
 
-FORKS = """
+FORKS = r"""
 import os
 from psych_runtime._system import System
 system = System()
