@@ -16,7 +16,7 @@ _RANDOM_BITS: Final = 80
 _POOL_BYTES: Final = 2048
 
 
-class _Chance:
+class _Drawn:
     """Bytes of os.urandom, many at once: each call of it lets go of the interpreter's lock.
 
     For one thread at a time. A process that was forked begins anew.
@@ -47,7 +47,7 @@ class System:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
-        self._chance = _Chance()
+        self._drawn = _Drawn()
         self._random = SystemRandom()
         self._clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -66,7 +66,7 @@ class System:
     def salt(self) -> str:
         """Return 32 hexadecimal characters that nobody can guess."""
         with self._lock:
-            return self._chance.take(16).hex()
+            return self._drawn.take(16).hex()
 
     def new_id(self, prefix: str) -> str:
         """Return `prefix`, an underscore and 26 characters: milliseconds, then chance.
@@ -75,7 +75,7 @@ class System:
         """
         now = time.time_ns() // 1_000_000 << _RANDOM_BITS
         with self._lock:
-            fresh = now | int.from_bytes(self._chance.take(10))
+            fresh = now | int.from_bytes(self._drawn.take(10))
             value = self._last = max(fresh, self._last + 1)
         return prefix + "_" + "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 

@@ -59,14 +59,21 @@ async def mysql_insert(url: str) -> AsyncIterator[Insert]:
 
 @asynccontextmanager
 async def dynamodb_insert(place: DynamoPlace) -> AsyncIterator[Insert]:
-    """Put an item that must be new."""
+    """Put an item that must be new, and move the head beside it: there is no less in one step."""
     table, numbers = await make_table(place, "bare"), count(1)
 
     async def insert(text: str) -> object:
-        item = {"id": {"S": "bare"}, "seq": {"N": str(next(numbers))}, "body": {"S": text}}
-        answer: object = await place.client.put_item(
-            TableName=table, Item=item, ConditionExpression="attribute_not_exists(id)"
-        )
+        seq = str(next(numbers))
+        item = {"id": {"S": "bare"}, "seq": {"N": seq}, "body": {"S": text}}
+        new = {"TableName": table, "Item": item, "ConditionExpression": "attribute_not_exists(id)"}
+        head = {
+            "TableName": table,
+            "Key": {"id": {"S": "bare"}, "seq": {"N": "0"}},
+            "UpdateExpression": "SET head = :head",
+            "ExpressionAttributeValues": {":head": {"N": seq}},
+        }
+        both = [{"Put": new}, {"Update": head}]
+        answer: object = await place.client.transact_write_items(TransactItems=both)
         return answer
 
     yield insert

@@ -24,7 +24,7 @@ from psych_runtime.store.sql.mysql._literal import literal
 from psych_schema.base import parse_instant
 from psych_schema.store import KeyRow, RunRow
 
-__all__ = ["NOTHING", "RANKS", "packet"]
+__all__ = ["NOTHING", "RANKS", "assignments", "packet"]
 
 RANKS: Final = 10_000
 NOTHING: Final = 9 * RANKS  # stands against the unit
@@ -69,9 +69,9 @@ class _Unit:
             if not change["admits"]:
                 if "state" in change:
                     yield self._count(change)
-                if assignments := list(_assignments(change, self._prefix)):
+                if sets := list(assignments(change, self._prefix)):
                     yield self._if_accepted(
-                        f'UPDATE "{self._prefix}run" SET {", ".join(assignments)} '
+                        f'UPDATE "{self._prefix}run" SET {", ".join(sets)} '
                         f"WHERE run_id = {_of(change, 'run_id')} AND"
                     )
         for _, admit, _ in self._admissions:
@@ -161,7 +161,7 @@ def _equals(row: KeyRow | RunRow, columns: Sequence[str]) -> str:
     return " AND ".join(f'"{name}" = {literal(getattr(row, name))}' for name in columns)
 
 
-def _assignments(change: Given, prefix: str) -> Iterator[str]:
+def assignments(change: Given, prefix: str) -> Iterator[str]:
     """Yield what a change sets; each sees those before it, so that what reads a column is first."""
     if "head" in change:
         yield f"head = {_of(change, 'head')}"

@@ -9,7 +9,7 @@ from pymysql.constants import CLIENT
 
 from psych_runtime.store.sql._rows import Row
 
-__all__ = ["Connection", "connect", "run"]
+__all__ = ["Connection", "connect", "count", "run"]
 
 _MODE: Final = "ANSI_QUOTES,PIPES_AS_CONCAT,STRICT_ALL_TABLES"
 _SESSION: Final = (
@@ -21,6 +21,7 @@ class _Cursor(Protocol):
     """The rows of a packet, one set of them after the other."""
 
     description: Sequence[object] | None
+    rowcount: int
 
     async def execute(self, query: str) -> int:
         """Send a packet and read the first answer."""
@@ -108,3 +109,13 @@ async def run(connection: Connection, text: str) -> list[Sequence[Row]]:
             found.append(await cursor.fetchall())
         if not await cursor.nextset():
             return found
+
+
+async def count(connection: Connection, text: str) -> list[int]:
+    """Run a packet; return how many rows each statement in it found or wrote."""
+    cursor = await connection.cursor()
+    await cursor.execute(text)
+    found = [cursor.rowcount]
+    while await cursor.nextset():
+        found.append(cursor.rowcount)
+    return found

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -18,9 +18,10 @@ from psych_runtime.store.sql._statement import load, load_statements
 from psych_runtime.store.sql.mysql import _ledger
 from psych_runtime.store.sql.mysql._commit import NOTHING, RANKS, packet
 from psych_runtime.store.sql.mysql._deletion import deletion
-from psych_runtime.store.sql.mysql._driver import Connection, connect, run
+from psych_runtime.store.sql.mysql._driver import Connection, connect, count, run
 from psych_runtime.store.sql.mysql._failures import translate
 from psych_runtime.store.sql.mysql._literal import filled
+from psych_runtime.store.sql.mysql._single import CHANGED, single
 from psych_schema.store import RunRow
 
 __all__ = ["MysqlDatabase"]
@@ -72,12 +73,16 @@ class MysqlDatabase:
         return connection
 
     async def _run(self, text: str) -> list[Sequence[Row]]:
+        """Run a packet and return its rows."""
+        return await self._with(lambda connection: run(connection, text))
+
+    async def _with[T](self, act: Callable[[Connection], Awaitable[list[T]]]) -> list[T]:
         """Run a packet; one that failed is undone, and its connection kept if it can be."""
         failure: Exception | None = None
-        sets: list[Sequence[Row]] = []
+        found: list[T] = []
         async with self._pool.connection() as connection:
             try:
-                sets = await run(connection, text)
+                found = await act(connection)
             except Exception as error:
                 failure = translate(error, self._options.where)
                 if connection.closed or not isinstance(failure, StoreError | Again):
@@ -85,7 +90,7 @@ class MysqlDatabase:
                 await connection.rollback()
         if failure is not None:
             raise failure
-        return sets
+        return found
 
     async def ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
         """Run one packet; the last rows in it are the answer."""
@@ -94,6 +99,11 @@ class MysqlDatabase:
 
     async def commit(self, batch: Batch) -> list[Row]:
         """Commit a batch in one packet; what a taken key has is read after it."""
+        alone = single(batch, self._options.prefix)
+        if alone is not None:
+            counts = await self._with(lambda connection: count(connection, alone))
+            if counts[CHANGED] == 1:
+                return []
         sets = await self._run(packet(batch, self._options.prefix))
         refusals: list[Row] = []
         for number, verdict in enumerate(sets[-1][0]):
