@@ -24,6 +24,7 @@ from psych_runtime._version import __version__
 
 if TYPE_CHECKING:
     from psych_runtime._administrator import Administrator, Cap, administrator
+    from psych_runtime._decisions import Edit, decide
     from psych_runtime._erase import Erasure, RemainingCopy, erase
     from psych_runtime._purge import purge
     from psych_runtime._reads import (
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
     from psych_runtime.core.issues import Issue
     from psych_runtime.core.spec_file import load_spec
     from psych_runtime.errors import (
+        ApprovalConflict,
+        ApprovalError,
+        ApprovalNotFound,
+        ApprovalOver,
+        ApprovalSuperseded,
         ContentErased,
         ContextOverflow,
         CorruptLog,
@@ -117,6 +123,11 @@ __all__ = [
     "Allow",
     "AllowAll",
     "AnswerView",
+    "ApprovalConflict",
+    "ApprovalError",
+    "ApprovalNotFound",
+    "ApprovalOver",
+    "ApprovalSuperseded",
     "Ask",
     "BlobStore",
     "CallDelta",
@@ -129,6 +140,7 @@ __all__ = [
     "Cost",
     "Deny",
     "Dispatched",
+    "Edit",
     "EgressDenied",
     "EgressFailed",
     "Erasure",
@@ -197,6 +209,7 @@ __all__ = [
     "__version__",
     "administrator",
     "answer",
+    "decide",
     "dispatch",
     "erase",
     "interrupt",
@@ -221,6 +234,7 @@ __all__ = [
 
 _HOMES: Final = {
     "psych_runtime._administrator": "Administrator Cap administrator",
+    "psych_runtime._decisions": "Edit decide",
     "psych_runtime._erase": "Erasure RemainingCopy erase",
     "psych_runtime._purge": "purge",
     "psych_runtime._reads": (
@@ -232,6 +246,7 @@ _HOMES: Final = {
     "psych_runtime.core.issues": "Issue",
     "psych_runtime.core.spec_file": "load_spec",
     "psych_runtime.errors": (
+        "ApprovalConflict ApprovalError ApprovalNotFound ApprovalOver ApprovalSuperseded "
         "ContentErased ContextOverflow CorruptLog CorruptRow EgressDenied EgressFailed "
         "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
         "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "

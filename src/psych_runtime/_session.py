@@ -1,10 +1,12 @@
 """The on-ramp: store, registry, runtime and worker in one `async with`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
+from psych_runtime._consent import Approve, approver
+from psych_runtime._decisions import Choice, decide
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
@@ -19,10 +21,11 @@ from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.common import Scope
 from psych_schema.record import Record
 from psych_schema.spec import Spec
-from psych_schema.view import AnswerView, StatusView
+from psych_schema.view import AnswerView, PendingApproval, StatusView
 
 __all__ = ["Session", "session"]
 
+_BY: Final = "session"
 _GRACE_SECONDS: Final = 5.0
 _MIGRATED: Final = ("memory", "sqlite")  # what is this program's own
 
@@ -30,10 +33,17 @@ _MIGRATED: Final = ("memory", "sqlite")  # what is this program's own
 class Session:
     """A store, a runtime and a running worker; everything in it is the real object."""
 
-    def __init__(self, runtime: Runtime, worker: Worker, scope: Scope) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        worker: Worker,
+        scope: Scope,
+        approve: Callable[[PendingApproval], Awaitable[Choice | None]] | None = None,
+    ) -> None:
         self.runtime = runtime
         self.worker = worker
         self.scope = scope
+        self._approve = approve
 
     @property
     def store(self) -> Store:
@@ -78,19 +88,38 @@ class Session:
         continues: str | None = None,
         timeout_seconds: float | None = 120.0,
     ) -> AnswerView:
-        """Run to the answer, or to what the Run waits for.
+        """Run to the answer, or to what the Run waits for that nobody here decides.
 
         Raises WaitTimeout; the Run goes on and can be asked for by its id.
         """
         run = await self.start(spec, message, continues=continues)
-        await wait(
-            self.store,
-            run.run_id,
-            scope=self.scope,
-            until="suspended",
-            timeout_seconds=timeout_seconds,
-        )
-        return await answer(self.store, run.run_id, scope=self.scope)
+        clock = asyncio.get_running_loop().time
+        end = None if timeout_seconds is None else clock() + timeout_seconds
+        while True:
+            left = None if end is None else max(0.0, end - clock())
+            status = await wait(
+                self.store, run.run_id, scope=self.scope, until="suspended", timeout_seconds=left
+            )
+            if not await self._decide(status):
+                return await answer(self.store, run.run_id, scope=self.scope)
+
+    async def _decide(self, status: StatusView) -> bool:
+        """Ask about each call that waits for consent; False: nothing was decided."""
+        decisions: dict[str, Choice] = {}
+        for pending in status.pending_approvals if self._approve else ():
+            choice = await self._approve(pending) if self._approve else None
+            if choice is not None:
+                decisions[pending.approval_id] = choice
+        if decisions:
+            await decide(
+                self.store,
+                status.run_id,
+                scope=self.scope,
+                decisions=decisions,
+                by=_BY,
+                system=self.runtime.system,
+            )
+        return bool(decisions)
 
     async def wait(self, run_id: str, *, timeout_seconds: float | None = None) -> StatusView:
         """Return once the Run has settled. Raises WaitTimeout."""
@@ -109,6 +138,7 @@ async def session(
     registry: ToolRegistry | None = None,
     store: Store | str | None = None,
     tenant: str = "local",
+    approve: Approve | None = None,
     policy: Policy | None = None,
     context: Callable[[Scope | None], None] | None = None,
     system: System | None = None,
@@ -121,8 +151,12 @@ async def session(
         store: a store, or the URL of one; None keeps everything in memory. A SQLite file
             opened here is migrated here; other stores say what to run.
         tenant: whose Runs they are.
+        approve: who decides, while `ask` waits, about calls that the policy asks for: "terminal",
+            or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
+            or None to leave it waiting.
         policy, context, system: as for Runtime.
     """
+    decides = approver(approve)
     registry = ToolRegistry() if registry is None else registry
     registry.register_all(tools)
     scope = Scope(tenant=tenant)
@@ -145,7 +179,7 @@ async def session(
         worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
         running = asyncio.create_task(worker.run())
         try:
-            yield Session(runtime, worker, scope)
+            yield Session(runtime, worker, scope, decides)
         except (asyncio.CancelledError, KeyboardInterrupt):
             running.cancel()  # whoever interrupts the program does not wait for a model
             raise

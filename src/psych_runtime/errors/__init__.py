@@ -18,6 +18,9 @@
     │   ├── RunSettled, RunNotSettled, RunStopping
     │   ├── RunFailed           a Run that was followed ended without completing
     │   ├── IdempotencyConflict, NotThreadTail
+    │   ├── ApprovalError       a decision that is refused
+    │   │   ├── ApprovalNotFound, ApprovalConflict
+    │   │   └── ApprovalOver, ApprovalSuperseded
     │   └── WaitTimeout
     ├── LogError
     │   ├── CorruptLog          the protocol cannot produce this log
@@ -79,6 +82,11 @@ from psych_runtime.errors._model import (
     ModelTransient,
 )
 from psych_runtime.errors._run import (
+    ApprovalConflict,
+    ApprovalError,
+    ApprovalNotFound,
+    ApprovalOver,
+    ApprovalSuperseded,
     IdempotencyConflict,
     NotThreadTail,
     RunError,
@@ -104,6 +112,11 @@ from psych_runtime.errors._store import (
 )
 
 __all__ = [
+    "ApprovalConflict",
+    "ApprovalError",
+    "ApprovalNotFound",
+    "ApprovalOver",
+    "ApprovalSuperseded",
     "BlobCorrupt",
     "BlobError",
     "BlobNotFound",

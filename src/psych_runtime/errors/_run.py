@@ -3,6 +3,11 @@
 from psych_runtime.errors._base import PsychError
 
 __all__ = [
+    "ApprovalConflict",
+    "ApprovalError",
+    "ApprovalNotFound",
+    "ApprovalOver",
+    "ApprovalSuperseded",
     "IdempotencyConflict",
     "NotThreadTail",
     "RunError",
@@ -132,6 +137,68 @@ class NotThreadTail(RunError):
         self.state = state
         super().__init__(
             f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})"
+        )
+
+
+class ApprovalError(RunError):
+    """Base of why a decision is refused; nothing was written, of the other calls neither."""
+
+    code = "approval"
+
+
+class ApprovalNotFound(ApprovalError):
+    """The Run has asked nobody about this call."""
+
+    code = "approval_not_found"
+
+    def __init__(self, *, run_id: str, name: str) -> None:
+        self.run_id = run_id
+        self.name = name
+        super().__init__(
+            f"run {run_id} waits for no decision about {name!r}; status() lists what it waits for"
+        )
+
+
+class ApprovalConflict(ApprovalError):
+    """Somebody decided otherwise before (APP-2)."""
+
+    code = "approval_conflict"
+
+    def __init__(self, *, run_id: str, name: str, decision: str, by: str | None) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.decision = decision
+        self.by = by
+        who = "somebody" if by is None else by
+        super().__init__(f"{who} decided about {name} of run {run_id} before: {decision}")
+
+
+class ApprovalOver(ApprovalError):
+    """Its time is over, or the Run has been stopped: nobody can decide any more (APP-4).
+
+    `reason` says which: expired or voided.
+    """
+
+    code = "approval_over"
+
+    def __init__(self, *, run_id: str, name: str, reason: str) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.reason = reason
+        super().__init__(f"nobody can decide about {name} of run {run_id} any more: it is {reason}")
+
+
+class ApprovalSuperseded(ApprovalError):
+    """The call or its tool has changed since: another approval has taken its place."""
+
+    code = "approval_superseded"
+
+    def __init__(self, *, run_id: str, name: str, by: str) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.by = by
+        super().__init__(
+            f"{name} of run {run_id} is superseded by {by}; look at its arguments and decide anew"
         )
 
 

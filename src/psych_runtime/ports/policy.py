@@ -33,9 +33,10 @@ class Deny(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A person must decide."""
+    """A person must decide, within `expires_seconds`; None is as long as it takes."""
 
     reason: str | None = None
+    expires_seconds: float | None = None
     kind: Literal["ask"] = "ask"
 
 

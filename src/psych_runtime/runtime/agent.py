@@ -6,14 +6,16 @@ Nothing is remembered between two looks; whatever crashed, the next attempt sees
 from typing import Final
 
 from psych_runtime.core.fold import RunState
+from psych_runtime.runtime.approvals import expired
 from psych_runtime.runtime.attempt import Attempt, Stop
-from psych_runtime.runtime.calls import run_calls
+from psych_runtime.runtime.calls import can_run, run_calls
 from psych_runtime.runtime.model_call import call_model
 from psych_runtime.runtime.settle import settle
 from psych_runtime.runtime.signals import Stale
+from psych_runtime.runtime.suspension import suspend
 from psych_schema.common import EndState
 from psych_schema.model import AssistantMessage, TextPart
-from psych_schema.record import AttemptEnded, Failure, RunSuspended
+from psych_schema.record import AttemptEnded, Failure
 
 __all__ = ["run_agent"]
 
@@ -37,8 +39,7 @@ async def _look(attempt: Attempt) -> bool:
     if stop is not None:
         return await _end(attempt, stop)
     if state.any("call", "asked", "proposed", "started"):
-        await run_calls(attempt)
-        return False
+        return await _go_on_with_calls(attempt)
     model = state.get("model", state.last_model)
     if model.phase == "failed" and model.text("next") == "retry":
         retry_at = model.instant("retry_at")
@@ -58,6 +59,19 @@ async def _look(attempt: Attempt) -> bool:
         await settle(attempt, "failed", "turn_limit")
         return True
     await call_model(attempt, entries)
+    return False
+
+
+async def _go_on_with_calls(attempt: Attempt) -> bool:
+    """Run the calls that can run; where each waits for somebody, let go of the Run (SUS-4)."""
+    over = tuple(expired(attempt))
+    if over:
+        await attempt.journal.decide(*over)
+    elif can_run(attempt):
+        await run_calls(attempt)
+    else:
+        await suspend(attempt)
+        return True
     return False
 
 
@@ -110,16 +124,7 @@ async def _wait_for_retry(attempt: Attempt) -> bool:
     if rest <= _PARK_SECONDS:
         await attempt.sleep(rest)
         return False
-    await attempt.journal.decide(
-        RunSuspended(
-            run_id=attempt.run_id,
-            id=attempt.new_id("rec"),
-            at=attempt.now(),
-            waits=(),
-            wake_at=retry_at,
-        )
-    )
-    attempt.parked_seconds = rest
+    await suspend(attempt, until=retry_at)
     return True
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
+from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState
 from psych_runtime.runtime.host import Host
@@ -24,7 +25,8 @@ class Attempt:
     """A Run in the hands of this worker, under one epoch."""
 
     admitted: RunAdmitted
-    conversation: Conversation  # live, notes included, as the state
+    awaited: Awaited  # live, as state and conversation: notes included
+    conversation: Conversation
     journal: Journal
     run_salt: str
     spec: AgentSpec
@@ -57,6 +59,7 @@ class Attempt:
         run_salt: str,
         state: RunState,
         conversation: Conversation,
+        awaited: Awaited,
     ) -> None:
         """Take the folded log."""
         self.begun = True
@@ -65,6 +68,7 @@ class Attempt:
         self.run_salt = run_salt
         self.state = state
         self.conversation = conversation
+        self.awaited = awaited
         self.journal = Journal(
             tenant=self.tenant,
             run_id=self.run_id,
@@ -72,6 +76,7 @@ class Attempt:
             crashes=self.header.crashes,
             state=state,
             conversation=conversation,
+            awaited=awaited,
             flushes=self.host.flushes,
             system=self.host.system,
             on_foreign=self.kick,

@@ -7,13 +7,21 @@ when its worker died runs again only if that is safe (RUN-1).
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
-from psych_runtime.core.codec import sha256
 from psych_runtime.core.models import trusted
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
+from psych_runtime.runtime.approvals import (
+    Cleared,
+    clear,
+    denial,
+    digest_of,
+    grant_of,
+    is_decided,
+    request,
+)
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
@@ -31,7 +39,7 @@ from psych_schema.record import (
     ToolStarted,
 )
 
-__all__ = ["run_calls"]
+__all__ = ["can_run", "run_calls"]
 
 _tool_completed: Final = trusted(ToolCompleted)
 _tool_started: Final = trusted(ToolStarted)
@@ -54,18 +62,28 @@ class _Call(NamedTuple):
     cut_by: str | None  # what cut the model's answer short
 
 
+def can_run(attempt: Attempt) -> bool:
+    """Tell whether an open call can go on: not each waits for somebody's decision."""
+    state = attempt.state
+    return state.any("call", "asked", "started") or any(
+        is_decided(attempt, call_id) for call_id in state.ids("call", "proposed")
+    )
+
+
 async def run_calls(attempt: Attempt) -> None:
-    """Run the open calls until each is done, or the attempt must stop. Raises Lost."""
+    """Run the open calls until each is done or waits, or the attempt must stop. Raises Lost.
+
+    A call that is consented to meanwhile begins at once, whatever runs beside it.
+    """
     alone = asyncio.Lock()
-    loop = asyncio.get_running_loop()
     tasks: dict[asyncio.Task[tuple[Record, ...]], _Call] = {}
-    for call in _open_calls(attempt):
-        task = asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)
-        tasks[task] = call
     cuts: dict[str, float] = {}
-    live = set(tasks)
+    live: set[asyncio.Task[tuple[Record, ...]]] = set()
     try:
-        while live:
+        while True:
+            _begin(attempt, alone, tasks, live)
+            if not live:
+                return
             done = {task for task in live if task.done()}
             if not done:
                 pause = _GIVE_UP_SECONDS / 8 if cuts else None
@@ -84,11 +102,29 @@ async def run_calls(attempt: Attempt) -> None:
                 task.cancel()
 
 
-def _open_calls(attempt: Attempt) -> Iterator[_Call]:
+def _begin(
+    attempt: Attempt,
+    alone: asyncio.Lock,
+    tasks: dict[asyncio.Task[tuple[Record, ...]], _Call],
+    live: set[asyncio.Task[tuple[Record, ...]]],
+) -> None:
+    """Begin what can run and does not run yet."""
+    if tasks and attempt.stop() is not None:
+        return
+    loop = asyncio.get_running_loop()
+    for call in _open_calls(attempt, {tasks[task].call_id for task in live}):
+        task = asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)
+        tasks[task] = call
+        live.add(task)
+
+
+def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
     """Yield what is to be run, in the order asked; settle what nobody may run again."""
     state = attempt.state
-    for call_id in list(state.ids("call", "asked", "started")):
+    for call_id in list(state.ids("call", "asked", "proposed", "started")):
         one = state.get("call", call_id)
+        if call_id in running or (one.phase == "proposed" and not is_decided(attempt, call_id)):
+            continue
         if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
             attempt.journal.note(
                 unknown_outcome(
@@ -238,24 +274,34 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
     """Validate, ask, record, execute."""
     if call.asked.problem is not None:
         return (_refused(attempt, call, "malformed", _too_long(tool, call.asked.problem)),)
-    arguments = read_arguments(tool, call.asked.arguments)
-    if isinstance(arguments, Malformed):
-        return (_refused(attempt, call, "malformed", arguments.message),)
+    asked = read_arguments(tool, call.asked.arguments)
+    if isinstance(asked, Malformed):
+        return (_refused(attempt, call, "malformed", asked.message),)
     while True:
         if attempt.stop() is not None:
-            return ()  # it stays asked, or started and safe: settled or run by the next attempt
-        decision = await _ask_policy(attempt, call, tool, arguments)
-        if not isinstance(decision, Allow):
-            return (_refused(attempt, call, "denied", _why(tool, decision)),)
-        started = _started(attempt, call, tool, arguments.digest_text)
+            return ()  # it stays open: settled or run by the next attempt
+        if _is_denied(attempt, call):
+            return (_refused(attempt, call, "denied", denial(attempt, call.call_id)),)
+        decision = await _ask_policy(attempt, call, tool, asked)
+        if isinstance(decision, Deny):
+            reason = f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"
+            return (_refused(attempt, call, "denied", reason),)
+        cleared = clear(attempt, call.call_id, tool, asked, decision)
         try:
-            if tool.risk == "read_only" and tool.safe_to_retry:
+            if isinstance(cleared, Ask):
+                wanted = request(attempt, call.call_id, tool, asked, cleared)
+                await attempt.journal.decide(wanted)
+                return ()  # it is proposed now
+            started = _started(attempt, call, tool, cleared)
+            ahead = tool.risk == "read_only" and tool.safe_to_retry
+            if ahead and cleared.approval_id is None:
                 attempt.journal.note(started)  # R-8: may run ahead of its record
             else:
                 await attempt.journal.decide(started)
         except Stale:
             continue
         break
+    arguments = cleared.arguments
     while True:
         await attempt.guard()
         stop = attempt.stop()
@@ -291,17 +337,12 @@ async def _ask_policy(
     raise InvalidArgument(what="policy", problem=problem)
 
 
-def _why(tool: RegisteredTool, decision: Deny | Ask) -> str:
-    if isinstance(decision, Deny):
-        return f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"
-    return (
-        f"{tool.name} may change something, and nobody can approve it here. Whoever runs this "
-        "agent can allow it with policy=AllowAll() or a Policy of their own, or register the tool "
-        'with annotations={"read-only"} if it changes nothing. Do not call it again.'
-    )
+def _is_denied(attempt: Attempt, call: _Call) -> bool:
+    proposed = attempt.state.get("call", call.call_id).phase == "proposed"
+    return proposed and grant_of(attempt, call.call_id) is None
 
 
-def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, text: str) -> ToolStarted:
+def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, cleared: Cleared) -> ToolStarted:
     before = attempt.state.get("call", call.call_id)
     again = before.phase == "started"
     return _tool_started(
@@ -311,10 +352,11 @@ def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, text: str) -> 
         call_id=call.call_id,
         tries=before.number("tries") + 1 if again else 1,
         identity=tool.identity,
-        digest=sha256(attempt.run_salt + text),
+        digest=digest_of(attempt, cleared.arguments),
         safe_to_retry=tool.safe_to_retry,
         interruptible=tool.interruptible,
         key=call.call_id,
+        approval_id=cleared.approval_id,
     )
 
 

@@ -65,6 +65,7 @@ async def execute(attempt: Attempt, spec: AgentSpec, known: Known | None = None)
             run_salt=folded.run_salt,
             state=folded.state,
             conversation=folded.conversation,
+            awaited=folded.awaited,
         )
         await _run(attempt, folded.admitted.scope)
     except Lost:

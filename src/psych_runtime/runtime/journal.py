@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from psych_runtime._system import System
+from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import Entry, Position, decode, outline, outline_commit, sealing
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
@@ -77,6 +78,7 @@ class Journal:
         crashes: int,
         state: RunState,
         conversation: Conversation,
+        awaited: Awaited,
         flushes: Flushes,
         system: System,
         on_foreign: Callable[[], None],
@@ -86,6 +88,7 @@ class Journal:
         self.epoch = epoch
         self.state = state
         self.conversation = conversation
+        self.awaited = awaited
         self.lost: Exception | None = None
         self.needs_version: int | None = None  # a newer build writes to this Run, too
         self.busy = False  # a flush or a read is under way
@@ -108,9 +111,13 @@ class Journal:
         for record in records:
             changes = step(self.state, record)
             self.state.apply(record, changes)
-            self.conversation.add(record)
+            self._hear(record)
             self._notes.append(_Noted(record, changes))
         self._flushes.dirty(self)
+
+    def _hear(self, record: Record) -> None:
+        self.conversation.add(record)
+        self.awaited.add(record)
 
     async def decide(
         self,
@@ -295,7 +302,7 @@ class Journal:
             return True
         self._moves += 1
         advance(self.state, entry)
-        self.conversation.add(entry.record)
+        self._hear(entry.record)
         return True
 
     def _land(self, flight: _Flight) -> None:
@@ -308,7 +315,7 @@ class Journal:
             try:
                 for record, changes in decision.written:
                     self.state.apply(record, step(self.state, record) if moved else changes)
-                    self.conversation.add(record)
+                    self._hear(record)
             except CorruptLog as error:
                 self.lose(error)  # this decision and those behind it fail
                 return

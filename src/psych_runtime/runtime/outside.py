@@ -5,12 +5,12 @@ what the header names as open says whether a request is legal.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import Position, decode, seal
-from psych_runtime.core.fold import step
+from psych_runtime.core.fold import Changes, step
 from psych_runtime.core.header import header_change, state_from_header, wake_change
 from psych_runtime.errors import (
     CorruptLog,
@@ -27,7 +27,14 @@ from psych_schema.receipt import Receipt
 from psych_schema.record import ApprovalDecided, QueueEnqueued, Record, WaitResolved
 from psych_schema.store import KeyRow, RunRow
 
-__all__ = ["PATIENCE_SECONDS", "Request", "known_receipt", "write_outside"]
+__all__ = [
+    "PATIENCE_SECONDS",
+    "Request",
+    "known_receipt",
+    "opened",
+    "write_outside",
+    "write_several",
+]
 
 PATIENCE_SECONDS: Final = 10.0
 """How long an outside writer tries before it says StoreUnavailable."""
@@ -71,15 +78,33 @@ async def write_outside(
     Raises RunNotFound, RunSettled, RunStopping, IdempotencyConflict, StoreUnavailable, and
     what `make` raises.
     """
+
+    async def one(header: RunRow) -> Sequence[Record]:
+        return (make(header),)
+
+    return await write_several(store, request, one, system=system)
+
+
+async def write_several(
+    store: Store,
+    request: Request,
+    make: Callable[[RunRow], Awaitable[Sequence[Record]]],
+    *,
+    system: System,
+) -> Receipt:
+    """Write the records that `make` returns for the header, all or none; likewise.
+
+    The receipt is that of the last one.
+    """
     pause = _FIRST_PAUSE_SECONDS
     while True:
         known = await known_receipt(store, request)
         if known is not None:
             return known
         header = await store.header(request.tenant, request.run_id)
-        record = make(header)
-        moved = await _moved(store, header, record)
-        unit, receipt = _unit(header, moved, record, request, system)
+        records = await make(header)
+        moved = [one for record in records for one in await _moved(store, header, record)]
+        unit, receipt = _unit(header, moved, records, request, system)
         [answer] = await commit_surely(
             store, [unit], system=system, patience_seconds=PATIENCE_SECONDS
         )
@@ -99,41 +124,56 @@ async def _moved(store: Store, header: RunRow, record: Record) -> list[Record]:
     """Return the record that opened what `record` decides or resolves."""
     match record:
         case ApprovalDecided():
-            seq = header.open.get(record.approval_id)
+            name = record.approval_id
         case WaitResolved():
-            seq = header.open.get(record.wait_id)
+            name = record.wait_id
         case _:
             return []
-    if seq is None:
-        return []
-    rows = await store.read(header.tenant, header.run_id, after=seq - 1, limit=1)
-    return [decode(row).record for row in rows]
+    return await opened(store, header, [name])
+
+
+async def opened(store: Store, header: RunRow, names: Iterable[str]) -> list[Record]:
+    """Return the records that moved last what a header names as open."""
+    found: list[Record] = []
+    for name in names:
+        seq = header.open.get(name)
+        if seq is not None:
+            rows = await store.read(header.tenant, header.run_id, after=seq - 1, limit=1)
+            found += [decode(row).record for row in rows]
+    return found
 
 
 def _unit(
-    header: RunRow, moved: list[Record], record: Record, request: Request, system: System
+    header: RunRow,
+    moved: list[Record],
+    records: Sequence[Record],
+    request: Request,
+    system: System,
 ) -> tuple[Unit, Receipt]:
     state = state_from_header(header, moved)
+    written: list[tuple[Record, Changes]] = []
     try:
-        changes = step(state, record)
+        for record in records:
+            changes = step(state, record)
+            state.apply(record, changes)
+            written.append((record, changes))
     except CorruptLog as error:
         raise _refusal(header, error) from None
     commit_id = system.new_id("com")
-    [sealed] = seal(
-        [record],
+    sealed = seal(
+        records,
         Position(header.head, header.head_hash, header.head_at),
         tenant=header.tenant,
         epoch=0,
         commit_id=commit_id,
         salts=iter(system.salt, ""),
     )
-    written = header_change(
-        [(record, changes)], first_seq=sealed.record.seq, crashes=header.crashes
-    )
-    change = Change(header.run_id, header.head, None, (sealed,), wake_change(written, header))
-    entry_id = record.entry_id if isinstance(record, QueueEnqueued) else None
+    changed = header_change(written, first_seq=header.head + 1, crashes=header.crashes)
+    change = Change(header.run_id, header.head, None, tuple(sealed), wake_change(changed, header))
+    last = sealed[-1]
+    entry_id = last.record.entry_id if isinstance(last.record, QueueEnqueued) else None
     receipt = Receipt(
-        run_id=header.run_id, seq=sealed.record.seq, entry_id=entry_id, head_hash=sealed.hash
+        run_id=header.run_id, seq=last.record.seq, entry_id=entry_id, head_hash=last.hash
     )
     keys = () if request.key is None else (_key_row(request, receipt),)
     return Unit(commit_id, header.tenant, (change,), keys), receipt

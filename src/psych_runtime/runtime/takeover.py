@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime._version import __version__
+from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import Entry, Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
@@ -72,6 +73,7 @@ class Folded(NamedTuple):
 
     state: RunState
     conversation: Conversation
+    awaited: Awaited
     admitted: RunAdmitted
     run_salt: str
 
@@ -127,12 +129,13 @@ def fold_entries(
     `before` is what was said in its thread.
     """
     first = admission(entries[0])
-    conversation = Conversation(before)
+    conversation, awaited = Conversation(before), Awaited()
     state = RunState()
     for entry in chain(entries, rest):
         advance(state, entry)
         conversation.add(entry.record)
-    return Folded(state, conversation, first, run_salt)
+        awaited.add(entry.record)
+    return Folded(state, conversation, awaited, first, run_salt)
 
 
 def fold_rows(rows: Sequence[RecordRow]) -> Folded:

@@ -26,6 +26,7 @@ __all__ = [
     "Arguments",
     "Malformed",
     "check_arguments",
+    "digest_text",
     "expected",
     "read_arguments",
 ]
@@ -92,6 +93,13 @@ def check_arguments(tool: RegisteredTool, value: JsonValue) -> Arguments | Malfo
     if problems:
         return _malformed(tool, "; ".join(problems[:_MAX_PROBLEMS]))
     return Arguments(effective, digest_text, values)
+
+
+def digest_text(value: JsonValue) -> str:
+    """Return the one text of arguments as a digest takes it; ValueError for no JSON object."""
+    if not isinstance(value, dict):
+        raise ValueError("arguments are an object")
+    return canonical_json({name: whole_numbers(one) for name, one in value.items()})
 
 
 def expected(tool: RegisteredTool) -> str:

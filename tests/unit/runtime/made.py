@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from psych_runtime._system import System
+from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
@@ -74,6 +75,7 @@ async def held(store: Store | None = None, flushes: Flushes | None = None) -> Ma
         crashes=0,
         state=state,
         conversation=conversation,
+        awaited=Awaited(),
         flushes=Quiet() if flushes is None else flushes,
         system=SYSTEM,
         on_foreign=lambda: kicks.append(None),

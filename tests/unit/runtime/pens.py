@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from psych_runtime._system import System
+from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import decode
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance, step
@@ -130,6 +131,7 @@ class Pen:
             crashes=0,
             state=state,
             conversation=conversation,
+            awaited=Awaited(),
             flushes=flushes,
             system=system,
             on_foreign=kick,

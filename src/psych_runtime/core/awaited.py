@@ -1,0 +1,78 @@
+"""What a Run asked people for, and what came of it, record by record (R-12, R-13).
+
+The fold knows where approvals and waits stand; this knows what was said about them.
+"""
+
+from typing import Final
+
+from psych_schema.record import (
+    ApprovalDecided,
+    ApprovalRequested,
+    EventReceived,
+    Record,
+    WaitOpened,
+    WaitResolved,
+)
+
+__all__ = ["Awaited"]
+
+_KINDS: Final = frozenset(
+    {
+        "approval.requested",
+        "approval.decided",
+        "wait.opened",
+        "wait.resolved",
+        "event.received",
+    }
+)
+
+
+class Awaited:
+    """Approvals by call, waits by call, events by id, each with its last word."""
+
+    __slots__ = ("_approvals", "_decisions", "_events", "_resolutions", "_waits")
+
+    def __init__(self) -> None:
+        self._approvals: dict[str, ApprovalRequested] = {}  # by call: the last one asked for
+        self._decisions: dict[str, ApprovalDecided] = {}
+        self._waits: dict[str, WaitOpened] = {}  # by call
+        self._resolutions: dict[str, WaitResolved] = {}
+        self._events: dict[str, EventReceived] = {}
+
+    def add(self, record: Record) -> None:
+        """Take one record."""
+        if vars(record)["type"] not in _KINDS:
+            return
+        match record:
+            case ApprovalRequested():
+                self._approvals[record.call_id] = record
+            case ApprovalDecided():
+                self._decisions[record.approval_id] = record
+            case WaitOpened() if record.call is not None:
+                self._waits[record.call] = record
+            case WaitResolved():
+                self._resolutions[record.wait_id] = record
+            case EventReceived():
+                self._events[record.event_id] = record
+            case _:
+                return
+
+    def approval(self, call_id: str) -> ApprovalRequested | None:
+        """Return the approval that was asked for last for a call."""
+        return self._approvals.get(call_id)
+
+    def decision(self, approval_id: str) -> ApprovalDecided | None:
+        """Return what somebody decided."""
+        return self._decisions.get(approval_id)
+
+    def wait(self, call_id: str) -> WaitOpened | None:
+        """Return the wait of a call."""
+        return self._waits.get(call_id)
+
+    def resolution(self, wait_id: str) -> WaitResolved | None:
+        """Return what came of a wait."""
+        return self._resolutions.get(wait_id)
+
+    def event(self, event_id: str) -> EventReceived | None:
+        """Return an event that came."""
+        return self._events.get(event_id)
