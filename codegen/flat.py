@@ -25,6 +25,7 @@ ROOTS = {
     "schemas": "view/schemas.json",
     "spec": "spec/spec.json",
     "status": "view/status.json",
+    "thread": "view/thread.json",
     "unreadable": "view/unreadable.json",
     "validation": "view/validation.json",
     "verification": "view/verification.json",

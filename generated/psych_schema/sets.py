@@ -9,7 +9,7 @@ __all__ = ["SETS"]
 
 SETS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "AgentSpec": MappingProxyType({"tools": "name"}),
+        "AgentSpec": MappingProxyType({"tools": "name", "events": "name", "skills": "name"}),
     }
 )
 """Model name to field to the key field of the items."""

@@ -74,6 +74,10 @@ export interface PendingWait {
   kind: WaitKind;
   ask?: JsonValue;
   expires_at?: Instant | null;
+  /** JSON Schema that a delivery must fit. Default: null. */
+  payload_schema?: JsonValue;
+  /** When a timer ends. Default: null. */
+  due?: Instant | null;
   opened_at: Instant;
 }
 

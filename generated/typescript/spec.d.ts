@@ -14,7 +14,40 @@ export interface AgentSpec {
   model: ModelRef;
   /** What the agent may call; a set, sorted by name. Default: []. */
   tools?: Array<Tool>;
+  ask_before?: ApprovalRules;
+  questions?: QuestionRules;
+  /** What the agent may wait for; a set, sorted by name. Default: []. */
+  events?: Array<Event>;
+  /** What the agent may load; a set, sorted by name. Default: []. */
+  skills?: Array<Skill>;
   limits?: Limits;
+}
+
+/** Calls that a person must consent to, besides those that the policy asks about. */
+export interface ApprovalRules {
+  /** Calls of tools of these risks. Default: []. */
+  risks?: Array<Risk>;
+  /** Calls of these tools, by the names that the Spec grants. Default: []. */
+  tools?: Array<ToolName>;
+  /** How long one has to decide; null is as long as it takes. Default: null. */
+  expires_seconds?: Patience | null;
+}
+
+/** Ask a person, wait for an event that the Spec declares or for a time, keep a list of tasks, load a skill, remember. */
+export type BuiltinName =
+  | "ask_question"
+  | "forget"
+  | "load_skill"
+  | "recall"
+  | "remember"
+  | "update_tasks"
+  | "wait_for_event"
+  | "wait_for_time";
+
+/** A tool that the runtime itself has. */
+export interface BuiltinTool {
+  kind: "builtin";
+  name: BuiltinName;
 }
 
 /** A registered function, by name. */
@@ -22,6 +55,30 @@ export interface CodeTool {
   kind: "code";
   name: ToolName;
 }
+
+/** Something that may happen outside, and that the agent may wait for. */
+export interface Event {
+  name: Name;
+  /** For the model: what it means. */
+  description: string;
+  /** JSON Schema that a delivery must fit; null takes any JSON. Default: null. */
+  payload_schema?: JsonValue;
+  /** From when it is waited for; null is as long as it takes. Default: null. */
+  expires_seconds?: Patience | null;
+  on_expiry?: Expiry;
+}
+
+/** What an expired wait does: the model is told and goes on, its call fails, or the Run ends as expired. */
+export type Expiry = "continue" | "fail" | "settle";
+
+/** Any JSON value. */
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | Array<JsonValue>
+  | { [name: string]: JsonValue };
 
 /** Ceilings of one Run. */
 export interface Limits {
@@ -53,11 +110,33 @@ export type Name = string;
 /** 1, 2, 3, ... */
 export type Ordinal = number;
 
+/** How long something is waited for. */
+export type Patience = number;
+
+/** How long a question of the agent waits for its answer. */
+export interface QuestionRules {
+  /** Null is as long as it takes. Default: null. */
+  expires_seconds?: Patience | null;
+  on_expiry?: Expiry;
+}
+
+/** What a tool may do to the world. */
+export type Risk = "read_only" | "write" | "destructive";
+
+/** Instructions that the model reads when it needs them: its prompt has the name and what it is for. */
+export interface Skill {
+  name: Name;
+  /** When to load it. */
+  description: string;
+  /** The instructions. */
+  text: string;
+}
+
 /** Sampling temperature, 0 to 2. */
 export type Temperature = number;
 
 /** One tool that a Spec grants. */
-export type Tool = CodeTool;
+export type Tool = CodeTool | BuiltinTool;
 
 /** Name under which the model sees a tool. */
 export type ToolName = string;

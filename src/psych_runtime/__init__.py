@@ -25,7 +25,9 @@ from psych_runtime._version import __version__
 if TYPE_CHECKING:
     from psych_runtime._administrator import Administrator, Cap, administrator
     from psych_runtime._decisions import Edit, decide
+    from psych_runtime._deliveries import deliver
     from psych_runtime._erase import Erasure, RemainingCopy, erase
+    from psych_runtime._messages import cancel, send
     from psych_runtime._purge import purge
     from psych_runtime._reads import (
         TextChunk,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         status,
         stream,
         stream_text,
+        thread,
         wait,
     )
     from psych_runtime._session import Session, session
@@ -59,6 +62,8 @@ if TYPE_CHECKING:
         CorruptRow,
         EgressDenied,
         EgressFailed,
+        EntryNotFound,
+        EntryOver,
         IdempotencyConflict,
         InputError,
         InvalidArgument,
@@ -73,6 +78,7 @@ if TYPE_CHECKING:
         NotThreadTail,
         PayloadTooLarge,
         PsychError,
+        QueueFull,
         RegistrationError,
         RunError,
         RunFailed,
@@ -88,6 +94,8 @@ if TYPE_CHECKING:
         StoreUnavailable,
         UnsupportedStore,
         VersionNotFound,
+        WaitNotFound,
+        WaitOver,
         WaitTimeout,
     )
     from psych_runtime.model.openai import OpenAIClient
@@ -114,8 +122,25 @@ if TYPE_CHECKING:
     )
     from psych_schema.receipt import Receipt
     from psych_schema.record import Record
-    from psych_schema.spec import AgentSpec, CodeTool, Limits, ModelRef, Spec
-    from psych_schema.view import AnswerView, ReportView, StatusView, VerificationView
+    from psych_schema.spec import (
+        AgentSpec,
+        ApprovalRules,
+        BuiltinTool,
+        CodeTool,
+        Event,
+        Limits,
+        ModelRef,
+        QuestionRules,
+        Skill,
+        Spec,
+    )
+    from psych_schema.view import (
+        AnswerView,
+        ReportView,
+        StatusView,
+        ThreadView,
+        VerificationView,
+    )
 
 __all__ = [
     "Administrator",
@@ -127,9 +152,11 @@ __all__ = [
     "ApprovalError",
     "ApprovalNotFound",
     "ApprovalOver",
+    "ApprovalRules",
     "ApprovalSuperseded",
     "Ask",
     "BlobStore",
+    "BuiltinTool",
     "CallDelta",
     "Cap",
     "CodeTool",
@@ -143,7 +170,10 @@ __all__ = [
     "Edit",
     "EgressDenied",
     "EgressFailed",
+    "EntryNotFound",
+    "EntryOver",
     "Erasure",
+    "Event",
     "Finish",
     "IdempotencyConflict",
     "InputError",
@@ -168,6 +198,8 @@ __all__ = [
     "PayloadTooLarge",
     "Policy",
     "PsychError",
+    "QuestionRules",
+    "QueueFull",
     "ReasoningDelta",
     "Receipt",
     "Record",
@@ -185,6 +217,7 @@ __all__ = [
     "SchemaMissing",
     "Scope",
     "Session",
+    "Skill",
     "Spec",
     "StatusView",
     "Store",
@@ -195,6 +228,7 @@ __all__ = [
     "StoreUnavailable",
     "TextChunk",
     "TextDelta",
+    "ThreadView",
     "ToolContext",
     "ToolFacts",
     "ToolRegistry",
@@ -204,12 +238,16 @@ __all__ = [
     "VerificationView",
     "Version",
     "VersionNotFound",
+    "WaitNotFound",
+    "WaitOver",
     "WaitTimeout",
     "Worker",
     "__version__",
     "administrator",
     "answer",
+    "cancel",
     "decide",
+    "deliver",
     "dispatch",
     "erase",
     "interrupt",
@@ -221,12 +259,14 @@ __all__ = [
     "purge",
     "records",
     "report",
+    "send",
     "session",
     "state",
     "status",
     "stream",
     "stream_text",
     "sweep",
+    "thread",
     "tool",
     "verify",
     "wait",
@@ -235,10 +275,12 @@ __all__ = [
 _HOMES: Final = {
     "psych_runtime._administrator": "Administrator Cap administrator",
     "psych_runtime._decisions": "Edit decide",
+    "psych_runtime._deliveries": "deliver",
     "psych_runtime._erase": "Erasure RemainingCopy erase",
+    "psych_runtime._messages": "cancel send",
     "psych_runtime._purge": "purge",
     "psych_runtime._reads": (
-        "TextChunk answer list_runs records report state status stream stream_text wait"
+        "TextChunk answer list_runs records report state status stream stream_text thread wait"
     ),
     "psych_runtime.api": "Dispatched Version dispatch interrupt publish",
     "psych_runtime.core.codec": "parse_record",
@@ -248,12 +290,13 @@ _HOMES: Final = {
     "psych_runtime.errors": (
         "ApprovalConflict ApprovalError ApprovalNotFound ApprovalOver ApprovalSuperseded "
         "ContentErased ContextOverflow CorruptLog CorruptRow EgressDenied EgressFailed "
+        "EntryNotFound EntryOver "
         "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
         "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "
-        "NotThreadTail PayloadTooLarge PsychError RegistrationError RunError RunFailed "
+        "NotThreadTail PayloadTooLarge PsychError QueueFull RegistrationError RunError RunFailed "
         "RunNotFound RunNotSettled RunSettled RunStopping SchemaMissing StoreClosed StoreError "
         "StoreFull StoreReadOnly StoreUnavailable UnsupportedStore VersionNotFound "
-        "WaitTimeout"
+        "WaitNotFound WaitOver WaitTimeout"
     ),
     "psych_runtime.model.openai": "OpenAIClient",
     "psych_runtime.ports.blob": "BlobStore",
@@ -276,8 +319,11 @@ _HOMES: Final = {
     ),
     "psych_schema.receipt": "Receipt",
     "psych_schema.record": "Record",
-    "psych_schema.spec": "AgentSpec CodeTool Limits ModelRef Spec",
-    "psych_schema.view": "AnswerView ReportView StatusView VerificationView",
+    "psych_schema.spec": (
+        "AgentSpec ApprovalRules BuiltinTool CodeTool Event Limits ModelRef QuestionRules Skill "
+        "Spec"
+    ),
+    "psych_schema.view": "AnswerView ReportView StatusView ThreadView VerificationView",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 

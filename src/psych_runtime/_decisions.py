@@ -5,6 +5,7 @@ What a call is, its arguments and their digest come from the log, never from who
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
@@ -111,33 +112,62 @@ async def decide(
     if reason is not None:
         check_json(reason, what="reason")
 
-    async def make(header: RunRow) -> Sequence[Record]:
-        wanted = await _requests(store, header, chosen)
-        salt = (
-            await _salt(store, header) if any(c.decision == "edit" for c in chosen.values()) else ""
-        )
-        records: dict[str, Record] = {}
-        known: list[ApprovalDecided] = []
-        for name, choice in chosen.items():
-            asked = wanted.get(name)
-            if asked is None:
-                known.append(await _decided(store, header, name, choice, salt))
-            else:
-                _check_time(header, name, asked, system)
-                if asked.approval_id in records:
-                    problem = f"{asked.approval_id} is named twice, by its call and by itself"
-                    raise InvalidArgument(what="decisions", problem=problem)
-                records[asked.approval_id] = _record(asked, choice, salt, by, reason, key, system)
-        if not records:
-            raise _Known(await _receipt(store, header, max(one.seq for one in known)))
-        return tuple(records.values())
-
-    digest = request_digest("decide", chosen, by, reason)
-    request = Request(scope.tenant, run_id, key, digest)
+    asked = _Asked(store, chosen, by, reason, key, system)
+    request = Request(scope.tenant, run_id, key, request_digest("decide", chosen, by, reason))
     try:
-        return await write_several(store, request, make, system=system)
+        return await write_several(store, request, asked.records, system=system)
     except _Known as known:
         return known.receipt
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What somebody decided, and how it goes into a log."""
+
+    store: Store
+    chosen: Mapping[str, _Choice]
+    by: str
+    reason: str | None
+    key: str | None
+    system: System
+
+    async def records(self, header: RunRow) -> Sequence[Record]:
+        """Return the records that say it; raises why it cannot be said, or that it was."""
+        wanted = await _requests(self.store, header, self.chosen)
+        edits = any(choice.decision == "edit" for choice in self.chosen.values())
+        salt = await _salt(self.store, header) if edits else ""
+        records: dict[str, Record] = {}
+        known: list[ApprovalDecided] = []
+        for name, choice in self.chosen.items():
+            asked = wanted.get(name)
+            if asked is None:
+                known.append(await _decided(self.store, header, name, choice, salt))
+                continue
+            _check_time(header, name, asked, self.system)
+            if asked.approval_id in records:
+                problem = f"{asked.approval_id} is named twice, by its call and by itself"
+                raise InvalidArgument(what="decisions", problem=problem)
+            records[asked.approval_id] = self._record(asked, choice, salt)
+        if not records:
+            raise _Known(await _receipt(self.store, header, max(one.seq for one in known)))
+        return tuple(records.values())
+
+    def _record(self, asked: ApprovalRequested, choice: _Choice, salt: str) -> ApprovalDecided:
+        digest = _digest(asked, choice, salt)
+        edited = choice.decision == "edit" and digest != asked.digest
+        decision = "approve" if choice.decision == "edit" and not edited else choice.decision
+        verdict = Verdict(arguments=choice.arguments if edited else None, reason=self.reason)
+        return ApprovalDecided(
+            run_id=asked.run_id,
+            id=self.system.new_id("rec"),
+            at=self.system.now(),
+            by=self.by,
+            approval_id=asked.approval_id,
+            decision=decision,
+            digest=digest,
+            verdict=verdict if edited or self.reason is not None else None,
+            key=self.key,
+        )
 
 
 def _checked(decisions: object) -> dict[str, _Choice]:
@@ -191,32 +221,6 @@ def _digest(asked: ApprovalRequested, choice: _Choice, salt: str) -> str:
     if choice.decision != "edit":
         return asked.digest
     return sha256(salt + digest_text(choice.arguments))
-
-
-def _record(
-    asked: ApprovalRequested,
-    choice: _Choice,
-    salt: str,
-    by: str,
-    reason: str | None,
-    key: str | None,
-    system: System,
-) -> ApprovalDecided:
-    digest = _digest(asked, choice, salt)
-    edited = choice.decision == "edit" and digest != asked.digest
-    decision = "approve" if choice.decision == "edit" and not edited else choice.decision
-    verdict = Verdict(arguments=choice.arguments if edited else None, reason=reason)
-    return ApprovalDecided(
-        run_id=asked.run_id,
-        id=system.new_id("rec"),
-        at=system.now(),
-        by=by,
-        approval_id=asked.approval_id,
-        decision=decision,
-        digest=digest,
-        verdict=verdict if edited or reason is not None else None,
-        key=key,
-    )
 
 
 # why nothing can be decided any more

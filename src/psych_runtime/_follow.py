@@ -1,11 +1,12 @@
 """Following a Run: every committed record in order, then what comes, until it settles (STR-1).
 
 Readers see committed records only, hold nothing, and delay nobody: whoever goes away cancels
-nothing (STR-2). Hints that get lost cost latency only, since every wait is bounded.
+nothing (STR-2). Hints that get lost cost latency only, since every wait is bounded. Readers whom
+the same commit wakes ask the store once, so that a thousand of them cost what one does.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple, NoReturn
@@ -26,7 +27,7 @@ from psych_schema.record import (
     RunErased,
     RunSettled,
 )
-from psych_schema.store import RunRow
+from psych_schema.store import RecordRow, RunRow
 
 __all__ = ["WAIT_SECONDS", "TextChunk", "patiently", "raise_corrupt", "stream", "stream_text"]
 
@@ -50,6 +51,42 @@ class TextChunk(NamedTuple):
     text: str
     replaces: str | None
     seq: int
+
+
+class _Together[T]:
+    """Asks once for all who ask the same in the same moment, as all do whom one commit wakes."""
+
+    def __init__(self) -> None:
+        self._gathering: dict[tuple[object, ...], asyncio.Task[T]] = {}
+
+    async def ask(
+        self, question: tuple[object, ...], ask: Callable[[], Coroutine[object, object, T]]
+    ) -> T:
+        """Return what `ask` returns, from then or later; being cancelled cancels no other."""
+        loop = asyncio.get_running_loop()
+        question = (loop, *question)
+        task = self._gathering.get(question)
+        if task is None:  # begun by the loop's next turn: never eagerly
+            task = asyncio.Task(self._begin(question, ask), loop=loop)
+            self._gathering[question] = task
+            task.add_done_callback(partial(self._ended, question))
+        return await asyncio.shield(task)
+
+    async def _begin(
+        self, question: tuple[object, ...], ask: Callable[[], Coroutine[object, object, T]]
+    ) -> T:
+        del self._gathering[question]  # who comes now may not be told what was read before
+        return await ask()
+
+    def _ended(self, question: tuple[object, ...], task: asyncio.Task[T]) -> None:
+        if self._gathering.get(question) is task:  # cancelled before it began
+            del self._gathering[question]
+        if not task.cancelled():
+            task.exception()  # perhaps nobody is left who would hear of it
+
+
+_rows: Final = _Together[list[RecordRow]]()
+_headers: Final = _Together[RunRow]()
 
 
 async def patiently[T](ask: Callable[[], Awaitable[T]], *, until: float | None = None) -> T:
@@ -88,11 +125,11 @@ async def stream(
     looked = False  # at the header, which alone tells that a log is corrupt
     behind = True  # what the Run does now: what it did before may have been erased
     while True:
-        rows = await patiently(partial(store.read, tenant, run_id, after=head, limit=_PAGE))
+        rows = await _next_rows(store, tenant, run_id, head)
         header: RunRow | None = None
         if behind:
             header = await _header(store, tenant, run_id)
-            rows = await patiently(partial(shown, store, header, rows))
+            rows = await _shown(store, header, rows)
         behind = len(rows) == _PAGE
         settled = False
         for row in rows:
@@ -115,8 +152,20 @@ async def stream(
         await patiently(partial(store.wait, tenant, {run_id: head}, WAIT_SECONDS))
 
 
+async def _next_rows(store: Store, tenant: str, run_id: str, after: int) -> list[RecordRow]:
+    read = partial(store.read, tenant, run_id, after=after, limit=_PAGE)
+    return await patiently(partial(_rows.ask, (id(store), tenant, run_id, after), read))
+
+
 async def _header(store: Store, tenant: str, run_id: str) -> RunRow:
-    return await patiently(partial(store.header, tenant, run_id))
+    look = partial(store.header, tenant, run_id)
+    return await patiently(partial(_headers.ask, (id(store), tenant, run_id), look))
+
+
+async def _shown(store: Store, header: RunRow, rows: list[RecordRow]) -> list[RecordRow]:
+    """Return rows as they may be shown: together with those who were given the very same."""
+    ask = partial(shown, store, header, rows)
+    return await patiently(partial(_rows.ask, (id(header), id(rows)), ask))
 
 
 async def _is_over(store: Store, header: RunRow, head: int) -> bool:

@@ -28,17 +28,25 @@ from psych_runtime._follow import (
     stream,
     stream_text,
 )
+from psych_runtime._kin import known
 from psych_runtime._shown import shown, without_erased
 from psych_runtime.core.codec import Entry, decode
 from psych_runtime.core.fold import RunState, fold
 from psych_runtime.core.validation import read_spec
-from psych_runtime.errors import CorruptLog, InvalidSpec, NewerRecord, WaitTimeout
+from psych_runtime.errors import (
+    CorruptLog,
+    InvalidPayload,
+    InvalidSpec,
+    NewerRecord,
+    RunNotFound,
+    WaitTimeout,
+)
 from psych_runtime.ports.store import Page, RunFilter, Store
-from psych_runtime.views import answer_view, report_view, status_view
+from psych_runtime.views import answer_view, report_view, status_view, thread_run, thread_view
 from psych_schema.common import RunPhase, Scope
 from psych_schema.record import Record
 from psych_schema.store import RecordRow, RunRow
-from psych_schema.view import AnswerView, ReportView, StatusView
+from psych_schema.view import AnswerView, ReportView, StatusView, ThreadRun, ThreadView
 
 __all__ = [
     "TextChunk",
@@ -50,6 +58,7 @@ __all__ = [
     "status",
     "stream",
     "stream_text",
+    "thread",
     "wait",
 ]
 
@@ -204,6 +213,44 @@ async def list_runs(
     check_limit(limit)
     wanted = RunFilter(state, version, thread, parent, created_after)
     return await store.list_runs(scope.tenant, filter=wanted, cursor=cursor, limit=limit)
+
+
+async def thread(
+    store: Store,
+    run_id: str,
+    *,
+    scope: Scope,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> ThreadView:
+    """Return the newest Runs of the thread that a Run belongs to, and what was said in them.
+
+    The Runs stand in the order of the thread, each with its messages, answers, calls and aborts
+    in order. Words that have been erased are `gone`.
+
+    Args:
+        run_id: any Run of the thread.
+        cursor: of the page with the Runs behind these; None is the end of the thread.
+        limit: how many Runs a page has at most, 1 or more; the log of each is read.
+
+    Raises:
+        RunNotFound: not in this tenant.
+        InvalidArgument, InvalidPayload: the limit, or a cursor of something else.
+    """
+    check_page(run_id, scope, limit=limit)
+    check_text(cursor, what="cursor", problem="pass the cursor of the page before, unchanged")
+    tenant = scope.tenant
+    name = (await store.header(tenant, run_id)).thread
+    row = await (store.tail(tenant, name) if cursor is None else known(store, tenant, cursor))
+    if row is None and cursor is None:
+        raise RunNotFound(run_id=run_id)
+    if row is None or row.thread != name:
+        raise InvalidPayload(what="cursor", problem="it is of no page of this thread")
+    runs: list[ThreadRun] = []
+    while row is not None and len(runs) < limit:
+        runs.append(thread_run(*await _log_of(store, row)))
+        row = await known(store, tenant, row.previous)
+    return thread_view(name, runs, cursor=row.run_id if row else None)
 
 
 async def wait(

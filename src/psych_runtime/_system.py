@@ -47,7 +47,7 @@ class System:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
-        self._drawn = _Drawn()
+        self._bytes = _Drawn()
         self._random = SystemRandom()
         self._clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -66,7 +66,7 @@ class System:
     def salt(self) -> str:
         """Return 32 hexadecimal characters that nobody can guess."""
         with self._lock:
-            return self._drawn.take(16).hex()
+            return self._bytes.take(16).hex()
 
     def new_id(self, prefix: str) -> str:
         """Return `prefix`, an underscore and 26 characters: milliseconds, then chance.
@@ -75,7 +75,7 @@ class System:
         """
         now = time.time_ns() // 1_000_000 << _RANDOM_BITS
         with self._lock:
-            fresh = now | int.from_bytes(self._drawn.take(10))
+            fresh = now | int.from_bytes(self._bytes.take(10))
             value = self._last = max(fresh, self._last + 1)
         return prefix + "_" + "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 

@@ -1,6 +1,6 @@
 """The writing half of the API: publish, dispatch, interrupt. Reading is in `_reads`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from psych_runtime._arguments import check_page, check_scope_type, check_text
@@ -20,6 +20,7 @@ from psych_runtime.errors import (
 )
 from psych_runtime.ports.answers import Committed, KeyTaken
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Store, Unit
+from psych_runtime.runtime.access import is_permitted, permitted_to
 from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.commit import commit_surely
 from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outside
@@ -88,6 +89,8 @@ async def publish(
         reserved=RESERVED_TOOL_NAMES,
     )
     issues = [*checked.issues, *_schema_issues(read, registry)]
+    if isinstance(check, Runtime):
+        issues += _access_issues(read, await permitted_to(check.policy, scope))
     if issues:
         raise InvalidSpec(issues)
     hash = spec_hash(read)
@@ -248,17 +251,28 @@ async def interrupt(
 
 
 def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]:
-    """Yield what is wrong with the argument schemas of the granted tools (PUB-1)."""
-    if registry is None or not spec.tools:
+    """Yield what is wrong with the schemas of granted tools and declared events (PUB-1)."""
+    if not (spec.tools or spec.events):
         return
     # loaded here, because jsonschema costs a fifth of a second that a reader need not pay
     from psych_runtime.core.json_schema import check_json_schema
 
+    for place, event in enumerate(spec.events):
+        if event.payload_schema is not None:
+            yield from check_json_schema(event.payload_schema, f"/events/{place}/payload_schema")
     for place, granted in enumerate(spec.tools):
-        tool = registry.get(granted.name)
+        tool = registry.get(granted.name) if registry and granted.kind == "code" else None
         if tool is not None:
             schema = tool.definition.model_dump(mode="json")["parameters"]
             yield from check_json_schema(schema, f"/tools/{place}")
+
+
+def _access_issues(spec: Spec, patterns: Collection[str] | None) -> Iterator[Issue]:
+    """Yield the granted tools that the scope may not use (TOOL-3)."""
+    for place, granted in enumerate(spec.tools if patterns is not None else ()):
+        if not is_permitted(f"{granted.kind}:{granted.name}", patterns or ()):
+            message = "the policy does not permit this tool to the scope"
+            yield Issue(f"/tools/{place}/name", message, "not_permitted")
 
 
 def _check_numbers(deadline_seconds: float | None, priority: int) -> None:

@@ -31,6 +31,7 @@ def test_the_published_roots() -> None:
         "schemas",
         "spec",
         "status",
+        "thread",
         "unreadable",
         "validation",
         "verification",

@@ -86,5 +86,5 @@ def test_the_table_cannot_be_changed() -> None:
 
 
 def test_sets_are_named_with_their_key() -> None:
-    """Tools of an agent are a set by name."""
-    assert SETS["AgentSpec"] == {"tools": "name"}
+    """Tools, events and skills of an agent are sets by name."""
+    assert SETS["AgentSpec"] == dict.fromkeys(("tools", "events", "skills"), "name")

@@ -8,38 +8,50 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from random import Random
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from psych_runtime._reads import stream
+from pydantic import JsonValue
+
+from psych_runtime._decisions import Choice, Edit, decide
+from psych_runtime._deliveries import deliver
+from psych_runtime._messages import cancel, send
+from psych_runtime._reads import status, stream
 from psych_runtime._system import System
 from psych_runtime.api import Version, dispatch, interrupt
-from psych_runtime.core.codec import decode
-from psych_runtime.errors import CorruptLog, RunSettled, RunStopping, StoreUnavailable
-from psych_runtime.ports.store import Store
-from psych_runtime.runtime.outside import Request, write_outside
-from psych_schema.common import Queue, Scope
-from psych_schema.model import TextPart, UserMessage
-from psych_schema.receipt import Receipt
-from psych_schema.record import (
-    ApprovalDecided,
-    ApprovalRequested,
-    EventReceived,
-    QueueCancelled,
-    QueueEnqueued,
-    Record,
-    WaitResolved,
+from psych_runtime.errors import (
+    ApprovalError,
+    CorruptLog,
+    EntryOver,
+    QueueFull,
+    RunSettled,
+    RunStopping,
+    StoreUnavailable,
+    WaitNotFound,
+    WaitOver,
 )
+from psych_runtime.ports.store import Store
+from psych_schema.common import Queue, Scope
+from psych_schema.receipt import Receipt
 from psych_schema.store import RunRow
+from psych_schema.view import StatusView
 
 __all__ = ["Client", "Reader", "Sent"]
 
-_REFUSED = (RunSettled, RunStopping, CorruptLog)
+_REFUSED = (
+    ApprovalError,
+    CorruptLog,
+    EntryOver,
+    QueueFull,
+    RunSettled,
+    RunStopping,
+    WaitNotFound,
+    WaitOver,
+)
 
 
 class Sent(NamedTuple):
     """A message that has a receipt."""
 
-    run_id: str
     queue: Queue
     text: str
     receipt: Receipt
@@ -141,33 +153,27 @@ class Client:
         self._requests += 1
         return f"{self._name}.{self._requests}"
 
-    async def _write(
-        self, run_id: str, key: str | None, text: str, make: Callable[[RunRow], Record]
-    ) -> Receipt:
-        request = Request(self._scope.tenant, run_id, key, text)
-        return await self._surely(
-            lambda: write_outside(self._store, request, make, system=self._system)
-        )
-
     async def _send(self, run_id: str, queue: Queue) -> None:
         key = self._key()
         text = f"{self._scope.tenant} {key} in {queue}"
 
-        def make(header: RunRow) -> Record:
-            return QueueEnqueued(
-                run_id=header.run_id,
-                id=self._system.new_id("rec"),
-                at=self._system.now(),
-                entry_id=self._system.new_id("ent"),
-                queue=queue,
-                message=UserMessage(parts=(TextPart(text=text),)),
-                key=key,
+        async def say() -> Receipt:
+            return await self._surely(
+                lambda: send(
+                    self._store,
+                    run_id,
+                    scope=self._scope,
+                    message=text,
+                    queue=queue,
+                    key=key,
+                    system=self._system,
+                )
             )
 
-        receipt = await self._write(run_id, key, text, make)
-        self.sent.append(Sent(run_id, queue, text, receipt))
+        receipt = await say()
+        self.sent.append(Sent(queue, text, receipt))
         if self._chance.random() < 0.3:
-            again = await self._write(run_id, key, text, make)
+            again = await say()
             if again != receipt:
                 self.problems.append(f"one key gave {receipt} and {again}")
 
@@ -181,76 +187,91 @@ class Client:
         )
 
     async def _tell(self, run_id: str) -> None:
-        def make(header: RunRow) -> Record:
-            return EventReceived(
-                run_id=header.run_id,
-                id=self._system.new_id("rec"),
-                at=self._system.now(),
-                event_id=self._system.new_id("evt"),
-                name="news",
+        await self._twice(
+            lambda key: deliver(
+                self._store,
+                run_id,
+                scope=self._scope,
                 payload={"n": 1},
+                event="news",
+                key=key,
+                system=self._system,
             )
-
-        await self._write(run_id, self._key(), "event", make)
+        )
 
     async def _cancel(self, run_id: str) -> None:
-        def make(header: RunRow) -> Record:
-            return QueueCancelled(
-                run_id=header.run_id,
-                id=self._system.new_id("rec"),
-                at=self._system.now(),
-                entry_id=self._open(header, "ent_"),
+        header = await self._surely(lambda: self._store.header(self._scope.tenant, run_id))
+        entry_id = self._open(header, "ent_")
+        key = self._key()
+        await self._surely(
+            lambda: cancel(
+                self._store, run_id, entry_id, scope=self._scope, key=key, system=self._system
             )
-
-        await self._write(run_id, self._key(), "cancel", make)
+        )
 
     async def _deliver(self, run_id: str) -> None:
-        def make(header: RunRow) -> Record:
-            return WaitResolved(
-                run_id=header.run_id,
-                id=self._system.new_id("rec"),
-                at=self._system.now(),
-                wait_id=self._open(header, "wait_"),
-                how="delivered",
-                payload="yes",
+        """Answer something that the Run waits for and that does not come by itself."""
+        waits = [one for one in (await self._status(run_id)).pending_waits if one.kind != "timer"]
+        if not waits:
+            raise _Gone
+        wait = self._chance.choice(waits)
+        payload: dict[str, JsonValue] = {"answers": ["yes"]}
+        if wait.kind == "event":
+            payload = {"n": 2}
+        await self._twice(
+            lambda key: deliver(
+                self._store,
+                run_id,
+                scope=self._scope,
+                payload=payload,
+                wait=wait.wait_id,
+                by="boss",
+                key=key,
+                system=self._system,
             )
-
-        await self._write(run_id, self._key(), "deliver", make)
+        )
 
     async def _decide(self, run_id: str) -> None:
-        """Decide one open approval, as its request in the log says what would be approved."""
-        header = await self._surely(lambda: self._store.header(self._scope.tenant, run_id))
-        asked = await self._surely(lambda: self._request_of(header))
-        decision: Literal["approve", "deny"] = "approve" if self._chance.random() < 0.7 else "deny"
-
-        def make(header: RunRow) -> Record:
-            return ApprovalDecided(
-                run_id=header.run_id,
-                id=self._system.new_id("rec"),
-                at=self._system.now(),
+        """Decide about one or all calls that wait."""
+        asked = (await self._status(run_id)).pending_approvals
+        if not asked:
+            raise _Gone
+        chosen = asked if self._chance.random() < 0.3 else (self._chance.choice(asked),)
+        decisions: dict[str, Choice] = {}
+        for one in chosen:
+            edited: Choice = Edit({"who": self._scope.tenant, "amount": 7})
+            options: tuple[Choice, ...] = ("approve", "approve", "approve", edited, "deny")
+            name = self._chance.choice((one.approval_id, one.call_id))
+            decisions[name] = self._chance.choice(options)
+        await self._twice(
+            lambda key: decide(
+                self._store,
+                run_id,
+                scope=self._scope,
+                decisions=decisions,
                 by="boss",
-                approval_id=asked.approval_id,
-                decision=decision,
-                digest=asked.digest,
+                key=key,
+                system=self._system,
             )
+        )
 
-        await self._write(run_id, self._key(), f"{asked.approval_id} {decision}", make)
+    async def _status(self, run_id: str) -> StatusView:
+        return await self._surely(lambda: status(self._store, run_id, scope=self._scope))
+
+    async def _twice(self, ask: Callable[[str], Awaitable[Receipt]]) -> None:
+        """Ask under a key of its own, at times once more: the receipt stays the same."""
+        key = self._key()
+        receipt = await self._surely(lambda: ask(key))
+        if self._chance.random() < 0.3:
+            again = await self._surely(lambda: ask(key))
+            if again != receipt:
+                self.problems.append(f"one key gave {receipt} and {again}")
 
     def _open(self, header: RunRow, prefix: str) -> str:
         names = [name for name in header.open if name.startswith(prefix)]
         if not names:
             raise _Gone
         return self._chance.choice(names)
-
-    async def _request_of(self, header: RunRow) -> ApprovalRequested:
-        approval_id = self._open(header, "apr_")
-        rows = await self._store.read(
-            header.tenant, header.run_id, after=header.open[approval_id] - 1, limit=1
-        )
-        record = decode(rows[0]).record
-        if not isinstance(record, ApprovalRequested):
-            raise _Gone  # decided already
-        return record
 
 
 class Reader:

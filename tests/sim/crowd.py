@@ -10,23 +10,25 @@ from contextvars import ContextVar
 from random import Random
 from typing import Final
 
-from psych_runtime import AgentSpec, AllowAll, CodeTool, Limits, ModelRef, Scope, tool
+from psych_runtime import AgentSpec, BuiltinTool, CodeTool, Limits, ModelRef, Scope, tool
 from psych_runtime._reads import report
 from psych_runtime.api import publish
 from psych_runtime.core.codec import decode, record_text
 from psych_runtime.testing.simulation import Simulation
 from psych_runtime.tools.context import ToolContext
+from psych_schema.receipt import Receipt
 from psych_schema.record import (
     ModelCompleted,
     ModelFailed,
+    QueueCancelled,
     QueueConsumed,
     Record,
     RunAdmitted,
     RunSettled,
 )
 from tests.sim.clients import Client, Reader
-from tests.sim.people import WAITS
-from tests.sim.talk import TOOLS, Talker
+from tests.sim.people import Careful, news, patience
+from tests.sim.talk import BUILTINS, TOOLS, Talker
 
 __all__ = ["crowd"]
 
@@ -121,7 +123,12 @@ async def crowd(world: Simulation) -> None:
         name="clerk",
         instructions="Do what you are told.",
         model=ModelRef(model="talker"),
-        tools=[CodeTool(name=name) for name in TOOLS if name != "missing"],
+        tools=[
+            *[CodeTool(name=name) for name in TOOLS if name != "missing"],
+            *[BuiltinTool(name=name) for name in BUILTINS],
+        ],
+        questions=patience(chance),
+        events=[news(chance)],
         limits=Limits(transient_retry_budget=chance.choice((0, 2, 8)), max_turns=12),
     )
     scopes = {tenant: Scope(tenant=tenant) for tenant in _TENANTS}
@@ -131,7 +138,7 @@ async def crowd(world: Simulation) -> None:
     world.start(
         model=talker,
         tools=tools.functions(),
-        policy=AllowAll(),
+        policy=Careful(),
         workers=chance.choice((1, 2, 3)),
         concurrency=chance.choice((1, 2, 4)),
         max_attempts=1000 if chance.random() < 0.7 else 4,
@@ -141,10 +148,9 @@ async def crowd(world: Simulation) -> None:
     readers: list[tuple[Reader, asyncio.Task[None]]] = []
 
     async def live(client: Client, tenant: str, name: str) -> tuple[Client, str, str]:
-        waits = f" {WAITS}" if chance.random() < 0.3 else ""
         run_id = await client.live(
             versions[tenant],
-            f"{tenant} {name}{waits}",
+            f"{tenant} {name}",
             deadline_seconds=chance.choice(_DEADLINES_SECONDS),
         )
         return client, tenant, run_id
@@ -198,10 +204,13 @@ async def _judge(
     fail = world.watch.fail
     places: Counter[tuple[str, str, int]] = Counter()
     entries: Counter[str] = Counter()
+    inputs: list[str] = []
+    cancelled: set[str] = set()
     for run_id, header in world.watch.headers.items():
         places[header.tenant, header.thread, header.position] += 1
         rows = await world.store.read(header.tenant, run_id)
         records = [decode(row).record for row in rows]
+        inputs.append(rows[0].content or "")
         other = next(tenant for tenant in _TENANTS if tenant != header.tenant)
         if any(other in record_text(row) for row in rows):
             fail(f"the log of {run_id} names the other tenant")
@@ -210,6 +219,8 @@ async def _judge(
         for record in records:
             if isinstance(record, QueueConsumed):
                 entries.update(record.entries)
+            if isinstance(record, QueueCancelled):
+                cancelled.add(record.entry_id)
             if isinstance(record, RunAdmitted) and header.position > 1:
                 previous = world.watch.headers.get(header.previous or "")
                 if previous is None or previous.position != header.position - 1:
@@ -223,19 +234,24 @@ async def _judge(
             fail(f"{entry} was consumed {count} times")
     for client in clients:
         for sent in client.sent:
-            await _judge_sent(world, sent.run_id, sent.receipt.seq, sent.text)
+            await _judge_sent(world, sent.receipt, sent.text)
+            begun = sum(sent.text in one for one in inputs)
+            wanted = sent.queue == "next_run" and sent.receipt.entry_id not in cancelled
+            if begun != wanted:
+                fail(f"{sent.text!r} is input of {begun} runs")
     for reader, _ in readers:
         if reader.seen != list(range(1, len(reader.seen) + 1)):
             fail(f"a reader saw {reader.seen}")
 
 
-async def _judge_sent(world: Simulation, run_id: str, seq: int, text: str) -> None:
+async def _judge_sent(world: Simulation, receipt: Receipt, text: str) -> None:
     """See that a message with a receipt stands once in the log, where the receipt says."""
-    header = world.watch.headers[run_id]
-    rows = await world.store.read(header.tenant, run_id)
-    at = [row.seq for row in rows if row.type == "queue.enqueued" and text in (row.content or "")]
-    if at != [seq]:
-        world.watch.fail(f"{text!r} stands at {at} of {run_id}, its receipt says {seq}")
+    header = world.watch.headers[receipt.run_id]
+    rows = await world.store.read(header.tenant, receipt.run_id)
+    kind = "run.admitted" if receipt.seq == 1 else "queue.enqueued"
+    at = [row.seq for row in rows if row.type == kind and text in (row.content or "")]
+    if at != [receipt.seq]:
+        world.watch.fail(f"{text!r} stands at {at} of {receipt.run_id}, not at {receipt.seq}")
 
 
 async def _judge_usage(

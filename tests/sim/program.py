@@ -15,7 +15,6 @@ from typing import NamedTuple
 from psych_runtime.store.faults import FAULT_KINDS
 from psych_runtime.testing.simulation import SimulationFailed, live_through
 from tests.sim.crowd import crowd
-from tests.sim.people import install
 
 __all__ = ["Batch", "live", "main"]
 
@@ -83,7 +82,6 @@ class Batch(NamedTuple):
 
 def live(seeds: Sequence[int], *, stop: bool = False) -> Batch:
     """Live through seeds; failures are collected, or the first one ends it."""
-    install()
     found = Batch()
     for seed in seeds:
         try:

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from random import Random
 from typing import Literal
 
+from pydantic import JsonValue
+
 from psych_runtime.errors import ModelPermanent, ModelTransient
 from psych_schema.common import Usage
 from psych_schema.model import (
@@ -20,11 +22,18 @@ from psych_schema.model import (
     UsageReport,
     UserMessage,
 )
+from psych_schema.spec import BuiltinName
 
-__all__ = ["TOOLS", "Talker"]
+__all__ = ["BUILTINS", "TOOLS", "Talker"]
 
 TOOLS = ("charge", "look", "put", "slow", "pay", "missing")
-_WEIGHTS = (4, 3, 2, 1, 2, 1)
+BUILTINS: tuple[BuiltinName, ...] = (
+    "ask_question",
+    "update_tasks",
+    "wait_for_event",
+    "wait_for_time",
+)
+_WEIGHTS = (8, 6, 4, 2, 6, 2, 1, 1, 1, 1)
 
 
 class Talker:
@@ -65,7 +74,7 @@ class Talker:
                 index=index,
                 provider_id=f"c{index}",
                 name=name,
-                arguments=json.dumps({"who": who, "amount": index + 1}),
+                arguments=json.dumps(_arguments(name, who, index + 1)),
             )
         usage = Usage(
             input_tokens=10 + len(request.messages), output_tokens=chance.randrange(1, 50)
@@ -84,7 +93,7 @@ class Talker:
         chance = Random(f"{self._seed}:{first}:{turn}")
         if turn and (turn > 6 or chance.random() < 0.45):
             return []
-        return chance.choices(TOOLS, _WEIGHTS, k=chance.randrange(1, 4))
+        return chance.choices((*TOOLS, *BUILTINS), _WEIGHTS, k=chance.randrange(1, 4))
 
     def _check_pairs(self, request: ModelRequest) -> None:
         """See that each call has its answer right behind it, as providers demand."""
@@ -103,6 +112,20 @@ class Talker:
             )
         if waiting or not request.messages:
             self.problems.append(f"a request that ends with open calls: {waiting}")
+
+
+def _arguments(name: str, who: str, number: int) -> dict[str, JsonValue]:
+    match name:
+        case "ask_question":
+            return {"questions": [{"question": "May I?", "options": ["yes", "no"]}]}
+        case "update_tasks":
+            return {"tasks": [{"title": f"thing {number}", "state": "doing"}]}
+        case "wait_for_event":
+            return {"event": "news"}
+        case "wait_for_time":
+            return {"seconds": number * 2.5}
+        case _:
+            return {"who": who, "amount": number}
 
 
 def _text_of(message: UserMessage | AssistantMessage | ToolMessage) -> str:

@@ -4,7 +4,37 @@
 from psych_schema.spec.agent import AgentSpec
 from psych_schema.spec.limits import Limits
 from psych_schema.spec.model import ModelRef, Temperature
+from psych_schema.spec.people import (
+    ApprovalRules,
+    Event,
+    Expiry,
+    Patience,
+    Question,
+    QuestionRules,
+    Skill,
+    Task,
+    TaskState,
+)
 from psych_schema.spec.spec import Spec
-from psych_schema.spec.tool import CodeTool, Tool
+from psych_schema.spec.tool import BuiltinName, BuiltinTool, CodeTool, Tool
 
-__all__ = ["AgentSpec", "CodeTool", "Limits", "ModelRef", "Spec", "Temperature", "Tool"]
+__all__ = [
+    "AgentSpec",
+    "ApprovalRules",
+    "BuiltinName",
+    "BuiltinTool",
+    "CodeTool",
+    "Event",
+    "Expiry",
+    "Limits",
+    "ModelRef",
+    "Patience",
+    "Question",
+    "QuestionRules",
+    "Skill",
+    "Spec",
+    "Task",
+    "TaskState",
+    "Temperature",
+    "Tool",
+]

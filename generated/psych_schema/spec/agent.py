@@ -11,6 +11,7 @@ from psych_schema.base import Closed
 from ..common import Name
 from .limits import Limits
 from .model import ModelRef
+from .people import ApprovalRules, Event, QuestionRules, Skill
 from .tool import Tool
 
 
@@ -26,6 +27,12 @@ class AgentSpec(Closed):
     model: ModelRef
     tools: Annotated[tuple[Tool, ...], Field(max_length=256, strict=False)] = ()
     "What the agent may call; a set, sorted by name."
+    ask_before: ApprovalRules = ApprovalRules()
+    questions: QuestionRules = QuestionRules()
+    events: Annotated[tuple[Event, ...], Field(max_length=64, strict=False)] = ()
+    "What the agent may wait for; a set, sorted by name."
+    skills: Annotated[tuple[Skill, ...], Field(max_length=256, strict=False)] = ()
+    "What the agent may load; a set, sorted by name."
     limits: Limits = Limits()
     if TYPE_CHECKING:
 
@@ -38,5 +45,9 @@ class AgentSpec(Closed):
             instructions: str,
             model: ModelRef,
             tools: Sequence[Tool] = ...,
+            ask_before: ApprovalRules = ...,
+            questions: QuestionRules = ...,
+            events: Sequence[Event] = ...,
+            skills: Sequence[Skill] = ...,
             limits: Limits = ...,
         ) -> None: ...

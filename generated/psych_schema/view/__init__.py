@@ -10,15 +10,27 @@ from psych_schema.view.report import AttemptLine, ModelCallLine, ReportView, Too
 from psych_schema.view.runs import RunLine, RunsView
 from psych_schema.view.schemas import SchemasView
 from psych_schema.view.status import QueuedEntry, RunningCall, StatusView
+from psych_schema.view.thread import (
+    AbortAsked,
+    CallMade,
+    SaidByModel,
+    SaidByUser,
+    ThreadItem,
+    ThreadRun,
+    ThreadView,
+    UnreadMessage,
+)
 from psych_schema.view.unreadable import UnreadableView
 from psych_schema.view.validation import FileLine, IssueLine, ValidationView
 from psych_schema.view.verification import VerificationProblem, VerificationView
 
 __all__ = [
+    "AbortAsked",
     "AlteredColumn",
     "AnswerView",
     "AttemptLine",
     "BlockedOn",
+    "CallMade",
     "CreatedView",
     "DoctorView",
     "Ended",
@@ -36,10 +48,16 @@ __all__ = [
     "RunLine",
     "RunningCall",
     "RunsView",
+    "SaidByModel",
+    "SaidByUser",
     "SchemasView",
     "StatusView",
+    "ThreadItem",
+    "ThreadRun",
+    "ThreadView",
     "ToolCallLine",
     "Totals",
+    "UnreadMessage",
     "UnreadableView",
     "ValidationView",
     "VerificationProblem",

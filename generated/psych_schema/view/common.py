@@ -32,6 +32,10 @@ class PendingWait(Open):
     kind: WaitKind
     ask: JsonValue = None
     expires_at: Instant | None = None
+    payload_schema: JsonValue = None
+    "JSON Schema that a delivery must fit."
+    due: Instant | None = None
+    "When a timer ends."
     opened_at: Instant
 
 

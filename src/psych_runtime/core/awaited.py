@@ -30,12 +30,14 @@ _KINDS: Final = frozenset(
 class Awaited:
     """Approvals by call, waits by call, events by id, each with its last word."""
 
-    __slots__ = ("_approvals", "_decisions", "_events", "_resolutions", "_waits")
+    __slots__ = ("_approvals", "_decisions", "_ending", "_events", "_resolutions", "_waits", "ends")
 
     def __init__(self) -> None:
         self._approvals: dict[str, ApprovalRequested] = {}  # by call: the last one asked for
         self._decisions: dict[str, ApprovalDecided] = {}
         self._waits: dict[str, WaitOpened] = {}  # by call
+        self._ending: set[str] = set()  # waits with whose expiry the Run is to end
+        self.ends = False  # one of them has expired
         self._resolutions: dict[str, WaitResolved] = {}
         self._events: dict[str, EventReceived] = {}
 
@@ -48,10 +50,14 @@ class Awaited:
                 self._approvals[record.call_id] = record
             case ApprovalDecided():
                 self._decisions[record.approval_id] = record
-            case WaitOpened() if record.call is not None:
-                self._waits[record.call] = record
+            case WaitOpened():
+                if record.call is not None:
+                    self._waits[record.call] = record
+                if record.on_expiry == "settle":
+                    self._ending.add(record.wait_id)
             case WaitResolved():
                 self._resolutions[record.wait_id] = record
+                self.ends |= record.how == "expired" and record.wait_id in self._ending
             case EventReceived():
                 self._events[record.event_id] = record
             case _:

@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
 from pydantic import JsonValue
 
 from psych_runtime.core._locate import pointer_of, segments_of
@@ -15,8 +16,9 @@ from psych_runtime.core.canonical import MAX_SPEC_BYTES
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.near import nearest
+from psych_runtime.errors import InvalidPayload
 
-__all__ = ["check_json_schema"]
+__all__ = ["check_instance", "check_json_schema"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _META: Final = Draft202012Validator(Draft202012Validator.META_SCHEMA)
@@ -57,6 +59,15 @@ _RULES: Final[Mapping[str, str]] = {
 }
 
 type _Path = tuple[str | int, ...]
+
+
+def check_instance(value: JsonValue, schema: JsonValue, *, what: str) -> None:
+    """Raise InvalidPayload unless `value` fits `schema`, which was judged when it was published."""
+    if isinstance(schema, Mapping | bool):
+        error = best_match(Draft202012Validator(schema).iter_errors(value))
+        if error is not None:
+            where = pointer_of(tuple(error.absolute_path)) or "/"
+            raise InvalidPayload(what=what, problem=f"{where}: {error.message[:500]}")
 
 
 def check_json_schema(schema: object, pointer: str) -> list[Issue]:

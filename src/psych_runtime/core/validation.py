@@ -147,12 +147,12 @@ def check_spec(
         models: names that a ModelRef may have; None when a client cannot know.
         reserved: names of built-in tools, which no other may have.
     """
-    issues = [*_check_names(spec, reserved), *_check_texts(spec)]
+    issues = [*_check_names(spec, reserved), *_check_texts(spec), *_check_people(spec)]
     unchecked = []
     if tools is not None:
         issues += _check_tools(spec, tools)
-    elif spec.tools:
-        names = ", ".join(sorted(tool.name for tool in spec.tools))
+    elif code := sorted(tool.name for tool in spec.tools if tool.kind == "code"):
+        names = ", ".join(code)
         unchecked.append(f"whether these tools are registered: {names} (no registry was given)")
     model = spec.model.model
     if models is None:
@@ -165,7 +165,7 @@ def check_spec(
 
 def _check_tools(spec: Spec, registered: Collection[str]) -> Iterator[Issue]:
     for index, tool in enumerate(spec.tools):
-        if tool.name not in registered:
+        if tool.kind == "code" and tool.name not in registered:
             yield Issue(
                 f"/tools/{index}/name",
                 "no tool of this name is registered",
@@ -177,9 +177,36 @@ def _check_tools(spec: Spec, registered: Collection[str]) -> Iterator[Issue]:
 
 def _check_texts(spec: Spec) -> Iterator[Issue]:
     """Find what no store keeps: the instructions become a document as they are (LOG-5)."""
-    if "\0" in spec.instructions:
-        message = "has the character U+0000, which not every database keeps; take it out"
-        yield Issue("/instructions", message, "nul_character")
+    texts = {"/instructions": spec.instructions}
+    for place, skill in enumerate(spec.skills):
+        texts[f"/skills/{place}/text"] = skill.text
+        texts[f"/skills/{place}/description"] = skill.description
+    for place, event in enumerate(spec.events):
+        texts[f"/events/{place}/description"] = event.description
+    for pointer, text in texts.items():
+        if "\0" in text:
+            message = "has the character U+0000, which not every database keeps; take it out"
+            yield Issue(pointer, message, "nul_character")
+
+
+def _check_people(spec: Spec) -> Iterator[Issue]:
+    """Find rules about tools that are not granted, and tools that have nothing to work on."""
+    granted = [tool.name for tool in spec.tools]
+    for place, name in enumerate(spec.ask_before.tools):
+        if name not in granted:
+            yield Issue(
+                f"/ask_before/tools/{place}",
+                "no tool of this name is granted",
+                "unknown_selector",
+                shown(name),
+                nearest(name, granted),
+            )
+    needs = {"wait_for_event": ("events", spec.events), "load_skill": ("skills", spec.skills)}
+    for place, tool in enumerate(spec.tools):
+        field, found = needs.get(tool.name, ("", ()))
+        if tool.kind == "builtin" and field and not found:
+            message = f"needs /{field}, and there are none; declare some, or take the tool out"
+            yield Issue(f"/tools/{place}/name", message, "nothing_to_work_on", shown(tool.name))
 
 
 def _check_names(spec: Spec, reserved: Collection[str]) -> Iterator[Issue]:
@@ -187,7 +214,7 @@ def _check_names(spec: Spec, reserved: Collection[str]) -> Iterator[Issue]:
     seen: dict[str, int] = {}
     for index, tool in enumerate(spec.tools):
         pointer = f"/tools/{index}/name"
-        if tool.name in reserved:
+        if tool.kind == "code" and tool.name in reserved:
             message = "this name is reserved for a built-in tool; choose another"
             yield Issue(pointer, message, "reserved_name", shown(tool.name))
         if seen.setdefault(tool.name, index) != index:

@@ -18,9 +18,13 @@
     │   ├── RunSettled, RunNotSettled, RunStopping
     │   ├── RunFailed           a Run that was followed ended without completing
     │   ├── IdempotencyConflict, NotThreadTail
+    │   ├── QueueFull           a Run has as many messages queued as it takes
+    │   ├── EntryNotFound       it was never sent this message
+    │   ├── EntryOver           a message that is not queued any more
     │   ├── ApprovalError       a decision that is refused
     │   │   ├── ApprovalNotFound, ApprovalConflict
     │   │   └── ApprovalOver, ApprovalSuperseded
+    │   ├── WaitNotFound, WaitOver
     │   └── WaitTimeout
     ├── LogError
     │   ├── CorruptLog          the protocol cannot produce this log
@@ -29,7 +33,8 @@
     ├── InputError
     │   ├── InvalidArgument     of another kind, or out of its bounds
     │   ├── PayloadTooLarge     above a stated bound
-    │   └── InvalidPayload      not JSON that every store keeps, or no such argument
+    │   ├── InvalidPayload      not JSON that every store keeps, or no such argument
+    │   └── MemoryFull          as much is remembered as may be kept
     ├── ModelError
     │   ├── ModelTransient, ModelPermanent, ContextOverflow
     ├── EgressDenied            an address that nobody allowed
@@ -64,6 +69,7 @@ from psych_runtime.errors._input import (
     InvalidArgument,
     InvalidPayload,
     InvalidSpec,
+    MemoryFull,
     PayloadTooLarge,
     RegistrationError,
 )
@@ -87,8 +93,11 @@ from psych_runtime.errors._run import (
     ApprovalNotFound,
     ApprovalOver,
     ApprovalSuperseded,
+    EntryNotFound,
+    EntryOver,
     IdempotencyConflict,
     NotThreadTail,
+    QueueFull,
     RunError,
     RunFailed,
     RunNotFound,
@@ -96,6 +105,8 @@ from psych_runtime.errors._run import (
     RunSettled,
     RunStopping,
     VersionNotFound,
+    WaitNotFound,
+    WaitOver,
     WaitTimeout,
 )
 from psych_runtime.errors._store import (
@@ -130,12 +141,15 @@ __all__ = [
     "CorruptRow",
     "EgressDenied",
     "EgressFailed",
+    "EntryNotFound",
+    "EntryOver",
     "IdempotencyConflict",
     "InputError",
     "InvalidArgument",
     "InvalidPayload",
     "InvalidSpec",
     "LogError",
+    "MemoryFull",
     "MissingExtra",
     "ModelError",
     "ModelPermanent",
@@ -144,6 +158,7 @@ __all__ = [
     "NotThreadTail",
     "PayloadTooLarge",
     "PsychError",
+    "QueueFull",
     "RegistrationError",
     "RunError",
     "RunFailed",
@@ -161,5 +176,7 @@ __all__ = [
     "StoreUnavailable",
     "UnsupportedStore",
     "VersionNotFound",
+    "WaitNotFound",
+    "WaitOver",
     "WaitTimeout",
 ]

@@ -13,6 +13,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidPayload",
     "InvalidSpec",
+    "MemoryFull",
     "PayloadTooLarge",
     "RegistrationError",
 ]
@@ -91,3 +92,24 @@ class InvalidPayload(InputError):
         self.column = column
         where = "" if line is None else f" (line {line}, column {column})"
         super().__init__(f"{what}: {problem}{where}")
+
+
+class MemoryFull(InputError):
+    """An owner remembers as much as may be kept; nothing has changed.
+
+    `entries` are there besides the new one, `size_bytes` is what all of them would count.
+    """
+
+    code = "memory_full"
+
+    def __init__(
+        self, *, entries: int, bound_entries: int, size_bytes: int, bound_bytes: int
+    ) -> None:
+        self.entries = entries
+        self.bound_entries = bound_entries
+        self.size_bytes = size_bytes
+        self.bound_bytes = bound_bytes
+        super().__init__(
+            f"{entries} entries are remembered, and {size_bytes} bytes with this one; at most "
+            f"{bound_entries} and {bound_bytes} are kept: forget some, or say it in fewer words"
+        )

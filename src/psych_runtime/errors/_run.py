@@ -1,5 +1,7 @@
 """What concerns one Run or Version."""
 
+from collections.abc import Sequence
+
 from psych_runtime.errors._base import PsychError
 
 __all__ = [
@@ -8,8 +10,11 @@ __all__ = [
     "ApprovalNotFound",
     "ApprovalOver",
     "ApprovalSuperseded",
+    "EntryNotFound",
+    "EntryOver",
     "IdempotencyConflict",
     "NotThreadTail",
+    "QueueFull",
     "RunError",
     "RunFailed",
     "RunNotFound",
@@ -17,6 +22,8 @@ __all__ = [
     "RunSettled",
     "RunStopping",
     "VersionNotFound",
+    "WaitNotFound",
+    "WaitOver",
     "WaitTimeout",
 ]
 
@@ -57,7 +64,10 @@ class RunSettled(RunError):
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"run {run_id} has settled; dispatch with continues={run_id!r} to go on")
+        super().__init__(
+            f"run {run_id} has settled; to go on, dispatch with continues={run_id!r} or send "
+            'with queue="next_run"'
+        )
 
 
 class RunNotSettled(RunError):
@@ -83,14 +93,18 @@ class RunNotSettled(RunError):
 
 
 class RunStopping(RunError):
-    """Somebody asked the Run to stop already; only force=True adds to it."""
+    """Somebody asked the Run to stop already: only force=True adds to that, and it reads nothing.
+
+    A message to queue next_run is still taken: it begins the next Run.
+    """
 
     code = "run_stopping"
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
         super().__init__(
-            f"run {run_id} is stopping already; force=True gives up what it cannot interrupt"
+            f"run {run_id} is stopping already; to interrupt with force=True gives up what cannot "
+            'be interrupted, to send with queue="next_run" reaches the next Run'
         )
 
 
@@ -138,6 +152,56 @@ class NotThreadTail(RunError):
         super().__init__(
             f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})"
         )
+
+
+class QueueFull(RunError):
+    """The Run has as many messages queued as it takes (R-18); nothing was written.
+
+    `reason` says which bound: entries, or bytes of those for the next Run together. Wait until
+    some have been read, or cancel some.
+    """
+
+    code = "queue_full"
+
+    def __init__(self, *, run_id: str, reason: str, bound: int) -> None:
+        self.run_id = run_id
+        self.reason = reason
+        self.bound = bound
+        what = (
+            f"{bound} messages queued"
+            if reason == "entries"
+            else f"messages for the next run queued, and together with this one above {bound} bytes"
+        )
+        super().__init__(f"run {run_id} has {what}; wait until some are read, or cancel some")
+
+
+class EntryNotFound(RunError):
+    """The Run was never sent this message; the receipt of `send` names both."""
+
+    code = "entry_not_found"
+
+    def __init__(self, *, run_id: str, entry_id: str) -> None:
+        self.run_id = run_id
+        self.entry_id = entry_id
+        super().__init__(
+            f"run {run_id} was sent no message {entry_id!r}; pass run_id and entry_id of a receipt"
+        )
+
+
+class EntryOver(RunError):
+    """The message is not queued any more, so that nobody can cancel it.
+
+    `reason` says why: consumed (the model was given it), cancelled, passed_on (it is input of
+    the next Run of the thread) or left (the Run ended before it was read).
+    """
+
+    code = "entry_over"
+
+    def __init__(self, *, run_id: str, entry_id: str, reason: str) -> None:
+        self.run_id = run_id
+        self.entry_id = entry_id
+        self.reason = reason
+        super().__init__(f"message {entry_id} of run {run_id} is not queued any more: {reason}")
 
 
 class ApprovalError(RunError):
@@ -200,6 +264,32 @@ class ApprovalSuperseded(ApprovalError):
         super().__init__(
             f"{name} of run {run_id} is superseded by {by}; look at its arguments and decide anew"
         )
+
+
+class WaitNotFound(RunError):
+    """The Run waits for no such thing, or for several and none was named; `open` lists them."""
+
+    code = "wait_not_found"
+
+    def __init__(self, *, run_id: str, wait: str | None, open: Sequence[str]) -> None:
+        self.run_id = run_id
+        self.wait = wait
+        self.open = tuple(open)
+        found = ", ".join(open) or "nothing that anybody could deliver"
+        asked = "which wait is not said" if wait is None else f"it has no wait {wait!r}"
+        super().__init__(f"run {run_id}: {asked}; it waits for {found}")
+
+
+class WaitOver(RunError):
+    """What the Run waited for has come, or its time is over; `how` says which."""
+
+    code = "wait_over"
+
+    def __init__(self, *, run_id: str, wait: str, how: str) -> None:
+        self.run_id = run_id
+        self.wait = wait
+        self.how = how
+        super().__init__(f"wait {wait} of run {run_id} is over: {how}")
 
 
 class WaitTimeout(RunError):

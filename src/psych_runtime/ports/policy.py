@@ -1,6 +1,6 @@
-"""The policy port: whether a tool call may run."""
+"""The policy port: whether a Run may begin, which tools it may see, whether a call may run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -44,12 +44,29 @@ type Decision = Allow | Deny | Ask
 
 
 class Policy(Protocol):
-    """Decides for each call, right before it runs (TOOL-2).
+    """What a tenant may do. A policy of your own extends this class, and says what it changes.
 
-    Called on the executor's loop only (R-21): a method may await and must not block.
+    Called on the executor's loop only (R-21): a method may await and must not block. What it
+    raises ends the attempt, and the Run is tried again later.
     """
+
+    async def allow_run(self, scope: Scope, version: str) -> Allow | Deny:
+        """Say whether a Run of a Version may begin; asked before its first model call.
+
+        One that may not fails with the code `not_allowed`.
+        """
+        return Allow()
+
+    async def permitted(self, scope: Scope) -> Collection[str] | None:
+        """Return the identities of tools that this scope may use; None is every tool.
+
+        An identity is `code:name` or `builtin:name`; a `*` at its end stands for any rest. What
+        is not permitted is not offered to the model, and unknown when it is called (TOOL-3).
+        """
+        return None
 
     async def decide_tool(
         self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
     ) -> Decision:
-        """Say whether `tool` may run with `arguments`. What it raises ends the attempt."""
+        """Say whether `tool` may run with `arguments`; asked right before it does (TOOL-2)."""
+        return Allow() if tool.risk == "read_only" else Ask()

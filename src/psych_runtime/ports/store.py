@@ -13,12 +13,14 @@ from typing import Final, Literal, NamedTuple, Protocol, Self
 from psych_runtime.ports.answers import Answer
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.record import Record
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = [
     "MAX_OPEN",
     "MAX_UNIT_BYTES",
     "MAX_UNIT_RECORDS",
+    "MAX_VALUE_BYTES",
+    "MAX_VALUE_KEY_CHARACTERS",
     "REMAINING",
     "UNCAPPED",
     "UNSET",
@@ -43,6 +45,8 @@ __all__ = [
 MAX_UNIT_RECORDS: Final = 90
 MAX_UNIT_BYTES: Final = 3_000_000
 MAX_OPEN: Final = 128  # objects that a header may name as open
+MAX_VALUE_BYTES: Final = 262_144  # of UTF-8, of a small value
+MAX_VALUE_KEY_CHARACTERS: Final = 256
 UNCAPPED: Final = 2_147_483_647  # the limit in a row of a cap that was lifted
 
 
@@ -195,7 +199,7 @@ class Page(NamedTuple):
 
 
 class Store(Protocol):
-    """Keeps headers, logs, keys, threads, workers, versions and documents.
+    """Keeps headers, logs, keys, threads, workers, versions, documents and small values.
 
     Called from the executor's and the supervisor's loop, each with its own handle (`twin`);
     what they share is held until the last handle is closed.
@@ -335,6 +339,43 @@ class Store(Protocol):
 
     async def cap(self, tenant: str) -> CapRow | None:
         """Return a tenant's cap and how many Runs it counts; None when it never had one."""
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        """Return a small value with its revision, consistently; None when there is none.
+
+        Here and below, `kind` is one of our own words, 1 to 64 of a-z, 0-9, `_`, `-` and `.`
+        (ValueError), and a key has 1 to MAX_VALUE_KEY_CHARACTERS characters (InvalidPayload).
+        """
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        """Write a small value where `expect` is its revision; None expects that there is none.
+
+        Returns the row as it is now, None when somebody was first: nothing is written then. A
+        revision grows by one with each write; that of a new row is drawn, so that a row which
+        was deleted and made again has none that anybody has seen before. StoreUnavailable: it
+        may be written. Read then: at the revision that follows `expect` stands yours or another's,
+        so a writer who must know which puts something of its own into the value. The same put
+        again is None where it was written. PayloadTooLarge above MAX_VALUE_BYTES.
+        """
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        """Delete a small value, at this revision only; None is any. True for one caller alone.
+
+        False when there is none, or it has another revision: nothing is deleted then.
+        StoreUnavailable: it may be deleted, by this call or by another.
+        """
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        """Return values whose key begins with `prefix` and sorts behind `after`, consistently.
+
+        Sorted by key, as the code points of the characters are; fewer than `limit` is the end.
+        """
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take content and salt off up to `limit` records of a Run; True when none has any left.

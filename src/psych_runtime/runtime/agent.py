@@ -6,6 +6,8 @@ Nothing is remembered between two looks; whatever crashed, the next attempt sees
 from typing import Final
 
 from psych_runtime.core.fold import RunState
+from psych_runtime.errors import InvalidArgument
+from psych_runtime.ports.policy import Allow, Deny
 from psych_runtime.runtime.approvals import expired
 from psych_runtime.runtime.attempt import Attempt, Stop
 from psych_runtime.runtime.calls import can_run, run_calls
@@ -13,9 +15,10 @@ from psych_runtime.runtime.model_call import call_model
 from psych_runtime.runtime.settle import settle
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.suspension import suspend
+from psych_runtime.runtime.waits import has_expired, overdue_waits
 from psych_schema.common import EndState
 from psych_schema.model import AssistantMessage, TextPart
-from psych_schema.record import AttemptEnded, Failure
+from psych_schema.record import AttemptEnded, Failure, Record
 
 __all__ = ["run_agent"]
 
@@ -24,10 +27,11 @@ _PARK_SECONDS: Final = 5.0  # a longer wait for a retry holds no slot (RUN-14)
 
 async def run_agent(attempt: Attempt) -> None:
     """Execute the Run until this attempt ends in order. Raises Lost."""
+    allowed = attempt.state.last_turn > 0 or await _may_begin(attempt)
     ended = False
     while not ended:
         try:
-            ended = await _look(attempt)
+            ended = await (_look(attempt) if allowed else _turn_away(attempt))
         except Stale:
             continue
 
@@ -62,11 +66,33 @@ async def _look(attempt: Attempt) -> bool:
     return False
 
 
+async def _may_begin(attempt: Attempt) -> bool:
+    """Ask whether the Run may begin at all. InvalidArgument: the policy said something else."""
+    scope, version = attempt.admitted.scope, attempt.admitted.version
+    decision: object = await attempt.host.runtime.policy.allow_run(scope, version)
+    if isinstance(decision, Allow | Deny):
+        return isinstance(decision, Allow)
+    problem = f"allow_run returned {decision!r:.80}; return Allow() or Deny(reason)"
+    raise InvalidArgument(what="policy", problem=problem)
+
+
+async def _turn_away(attempt: Attempt) -> bool:
+    """End a Run that may not begin."""
+    stop = attempt.stop()
+    if stop is not None:
+        return await _end(attempt, stop)
+    await settle(attempt, "failed", "not_allowed")
+    return True
+
+
 async def _go_on_with_calls(attempt: Attempt) -> bool:
     """Run the calls that can run; where each waits for somebody, let go of the Run (SUS-4)."""
-    over = tuple(expired(attempt))
+    over: tuple[Record, ...] = (*expired(attempt), *overdue_waits(attempt))
     if over:
         await attempt.journal.decide(*over)
+    elif has_expired(attempt):
+        await settle(attempt, "expired", "wait_expired")
+        return True
     elif can_run(attempt):
         await run_calls(attempt)
     else:

@@ -23,10 +23,12 @@ __all__ = [
     "digest_of",
     "expired",
     "grant_of",
+    "has_room",
     "is_decided",
     "request",
 ]
 
+_MOST: Final = 48  # of the 128 that a header names; queues may have 64
 _REASON_BYTES: Final = 2048
 
 
@@ -86,6 +88,12 @@ def is_decided(attempt: Attempt, call_id: str) -> bool:
     """Tell whether a proposed call can go on: nobody has to decide about it any more."""
     asked = attempt.awaited.approval(call_id)
     return asked is None or attempt.state.get("approval", asked.approval_id).phase != "open"
+
+
+def has_room(attempt: Attempt) -> bool:
+    """Tell whether one more call may wait: a header names so many things as open, no more."""
+    waiting = sum(1 for _ in attempt.state.ids("approval", "open", "granted"))
+    return waiting + len(attempt.asking) < _MOST
 
 
 def request(

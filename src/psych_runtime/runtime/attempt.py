@@ -1,7 +1,7 @@
 """One execution pass over a Run: what it holds, when it must stop, how it waits."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -31,6 +31,7 @@ class Attempt:
     run_salt: str
     spec: AgentSpec
     state: RunState
+    tools: Mapping[str, RegisteredTool]  # that the Spec grants and this worker has, by name
 
     def __init__(self, host: Host, header: RunRow, *, epoch: int) -> None:
         self.host = host
@@ -44,6 +45,7 @@ class Attempt:
         self.left_alone = False  # another build must go on with the Run (R-16)
         self.parked_seconds: float | None = None  # until it can be claimed again
         self.preparing: set[str] = set()  # calls that ask the policy
+        self.asking: set[str] = set()  # calls whose request for consent is being written
         self.executing: dict[str, RegisteredTool] = {}
         self.task: asyncio.Task[None] | None = None
         self.begun = False  # whether the log has been folded
@@ -65,6 +67,7 @@ class Attempt:
         self.begun = True
         self.admitted = admitted
         self.spec = spec
+        self.tools = self.host.runtime.granted(spec)
         self.run_salt = run_salt
         self.state = state
         self.conversation = conversation

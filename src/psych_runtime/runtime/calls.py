@@ -7,24 +7,28 @@ when its worker died runs again only if that is safe (RUN-1).
 
 import asyncio
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from psych_runtime.core.models import trusted
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
+from psych_runtime.runtime.access import permitted_tools
 from psych_runtime.runtime.approvals import (
     Cleared,
     clear,
     denial,
     digest_of,
     grant_of,
+    has_room,
     is_decided,
     request,
 )
 from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.builtins import is_builtin, outcome_of
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
+from psych_runtime.runtime.waits import waits
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
@@ -47,6 +51,10 @@ _tool_started: Final = trusted(ToolStarted)
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut (R-19)
 _NAMES_SHOWN: Final = 20
 _REASON_BYTES: Final = 2048
+_CROWDED: Final = (
+    "Too many calls wait for somebody's consent already; this one was not executed. Ask for it "
+    "again once they are decided."
+)
 _CUT_BY: Final = {
     "length": "reached the output limit",
     "content_filter": "was cut off by a content filter",
@@ -64,10 +72,16 @@ class _Call(NamedTuple):
 
 def can_run(attempt: Attempt) -> bool:
     """Tell whether an open call can go on: not each waits for somebody's decision."""
-    state = attempt.state
-    return state.any("call", "asked", "started") or any(
-        is_decided(attempt, call_id) for call_id in state.ids("call", "proposed")
+    return any(
+        _can_begin(attempt, call_id)
+        for call_id in attempt.state.ids("call", "asked", "proposed", "started")
     )
+
+
+def _can_begin(attempt: Attempt, call_id: str) -> bool:
+    if attempt.state.get("call", call_id).phase == "proposed":
+        return is_decided(attempt, call_id)
+    return not waits(attempt, call_id)
 
 
 async def run_calls(attempt: Attempt) -> None:
@@ -123,7 +137,7 @@ def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
     state = attempt.state
     for call_id in list(state.ids("call", "asked", "proposed", "started")):
         one = state.get("call", call_id)
-        if call_id in running or (one.phase == "proposed" and not is_decided(attempt, call_id)):
+        if call_id in running or not _can_begin(attempt, call_id):
             continue
         if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
             attempt.journal.note(
@@ -216,7 +230,7 @@ def _keeps_running(attempt: Attempt, call: _Call) -> bool:
 
 async def _one(attempt: Attempt, call: _Call, alone: asyncio.Lock) -> tuple[Record, ...]:
     """Bring one call to its end; return what is to be noted. Starts eagerly (R-22)."""
-    found = _find(attempt, call)
+    found = _find(attempt, call, await permitted_tools(attempt))
     if isinstance(found, ToolRefused):
         return (found,)
     tool = found
@@ -226,8 +240,10 @@ async def _one(attempt: Attempt, call: _Call, alone: asyncio.Lock) -> tuple[Reco
         return await _run(attempt, call, tool)
 
 
-def _find(attempt: Attempt, call: _Call) -> RegisteredTool | ToolRefused:
-    """Narrow: the tool that the Spec grants and this worker has, or a refusal (MOD-3)."""
+def _find(
+    attempt: Attempt, call: _Call, tools: Mapping[str, RegisteredTool]
+) -> RegisteredTool | ToolRefused:
+    """Narrow: the tool that the Run may use, or a refusal (MOD-3, TOOL-3)."""
     limit = attempt.spec.limits.max_tool_calls_per_turn
     if attempt.state.get("call", call.call_id).phase == "asked":
         if call.cut_by is not None:
@@ -245,12 +261,10 @@ def _find(attempt: Attempt, call: _Call) -> RegisteredTool | ToolRefused:
                 "limit",
                 f"Only the first {limit} calls of a turn are executed. Ask for this one again.",
             )
-    granted = {tool.name for tool in attempt.spec.tools}
-    registry = attempt.host.runtime.registry
-    tool = registry.get(call.asked.name) if call.asked.name in granted else None
+    tool = tools.get(call.asked.name)
     if tool is not None:
         return tool
-    names = sorted(name for name in granted if registry.get(name) is not None)
+    names = sorted(tools)
     shown = ", ".join(names[:_NAMES_SHOWN]) or "none"
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     asked = call.asked.name[:64]
@@ -289,10 +303,10 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
         cleared = clear(attempt, call.call_id, tool, asked, decision)
         try:
             if isinstance(cleared, Ask):
-                wanted = request(attempt, call.call_id, tool, asked, cleared)
-                await attempt.journal.decide(wanted)
-                return ()  # it is proposed now
+                return await _ask_people(attempt, call, tool, asked, cleared)
             started = _started(attempt, call, tool, cleared)
+            if is_builtin(tool):
+                return await _of_ours(attempt, call, tool, cleared, started)
             ahead = tool.risk == "read_only" and tool.safe_to_retry
             if ahead and cleared.approval_id is None:
                 attempt.journal.note(started)  # R-8: may run ahead of its record
@@ -313,6 +327,31 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
             return (completed,)
 
 
+async def _ask_people(
+    attempt: Attempt, call: _Call, tool: RegisteredTool, asked: Arguments, ask: Ask
+) -> tuple[Record, ...]:
+    """Propose the call, unless too many wait already. Raises Stale."""
+    if not has_room(attempt):
+        return (_refused(attempt, call, "limit", _CROWDED),)
+    attempt.asking.add(call.call_id)
+    try:
+        await attempt.journal.decide(request(attempt, call.call_id, tool, asked, ask))
+    finally:
+        attempt.asking.discard(call.call_id)
+    return ()
+
+
+async def _of_ours(
+    attempt: Attempt, call: _Call, tool: RegisteredTool, cleared: Cleared, started: ToolStarted
+) -> tuple[Record, ...]:
+    """Do what one of our own tools says; it has begun once it is over. Raises Stale."""
+    ends = await outcome_of(attempt, call.call_id, tool, cleared.arguments)
+    if ends and cleared.approval_id is not None:
+        await attempt.journal.decide(started)
+        return ends
+    return (started, *ends) if ends else ()
+
+
 def _too_long(tool: RegisteredTool, problem: str) -> str:
     return (
         f"Malformed arguments of {tool.name}: {problem}. The tool was not executed. "
@@ -331,10 +370,20 @@ async def _ask_policy(
         )
     finally:
         attempt.preparing.discard(call.call_id)
-    if isinstance(decision, Allow | Deny | Ask):
+    if isinstance(decision, Allow):
+        return _asked_for(attempt, tool)
+    if isinstance(decision, Deny | Ask):
         return decision
     problem = f"decide_tool returned {decision!r:.80}; return Allow(), Deny(reason) or Ask()"
     raise InvalidArgument(what="policy", problem=problem)
+
+
+def _asked_for(attempt: Attempt, tool: RegisteredTool) -> Allow | Ask:
+    """Return whether the Spec wants a person's consent where the policy wants none."""
+    rules = attempt.spec.ask_before
+    if tool.risk in rules.risks or tool.name in rules.tools:
+        return Ask(expires_seconds=rules.expires_seconds)
+    return Allow()
 
 
 def _is_denied(attempt: Attempt, call: _Call) -> bool:

@@ -14,6 +14,7 @@ from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.models import trusted
 from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
 from psych_runtime.ports.model import ModelClient
+from psych_runtime.runtime.access import permitted_tools
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.deltas import Deltas
 from psych_runtime.runtime.offer import Offer, make_offer, store_offer
@@ -76,7 +77,7 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
     `entries` are the queued messages that it reads first. Raises Stale when they, or the state,
     have changed; Lost.
     """
-    offer = make_offer(attempt)
+    offer = make_offer(attempt, await permitted_tools(attempt))
     if attempt.state.last_offer != offer.hash and await store_offer(attempt, offer):
         raise Stale
     started = await _begin(attempt, offer, entries)

@@ -1,5 +1,6 @@
 """What the model is offered: system prompt and tools, stored once by hash (LOG-2, R-25)."""
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Final, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ from psych_runtime.core.codec import sha256
 from psych_runtime.core.models import trusted
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
+from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.model import ToolDefinition
 from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 
@@ -42,16 +44,18 @@ class Offer(NamedTuple):
         )
 
 
-def make_offer(attempt: Attempt) -> Offer:
-    """Return what the Spec grants and this worker has, sorted by name."""
+def make_offer(attempt: Attempt, tools: Mapping[str, RegisteredTool]) -> Offer:
+    """Return what the Spec grants and the Run may use, sorted by name."""
     system = attempt.spec.instructions
     system_ref = sha256(system)
-    registry = attempt.host.runtime.registry
-    granted = [(grant, registry.get(grant.name)) for grant in attempt.spec.tools]
+    granted = [(grant, tools.get(grant.name)) for grant in attempt.spec.tools]
     found = [tool for _, tool in granted if tool is not None]
     named = _name(system_ref, tuple((tool.name, tool.identity, tool.hash) for tool in found))
     missing = tuple(
-        UnavailableTool(identity=f"{grant.kind}:{grant.name}", code="not_registered")
+        UnavailableTool(
+            identity=f"{grant.kind}:{grant.name}",
+            code="not_permitted" if grant.name in attempt.tools else "not_registered",
+        )
         for grant, tool in granted
         if tool is None
     )

@@ -32,8 +32,11 @@ __all__ = [
     "Request",
     "known_receipt",
     "opened",
+    "outside_unit",
+    "request_keys",
     "write_outside",
     "write_several",
+    "write_unit",
 ]
 
 PATIENCE_SECONDS: Final = 10.0
@@ -96,22 +99,38 @@ async def write_several(
 
     The receipt is that of the last one.
     """
+
+    async def propose() -> tuple[Unit, Receipt]:
+        header = await store.header(request.tenant, request.run_id)
+        return await outside_unit(store, header, await make(header), request, system)
+
+    return await write_unit(store, request, propose, system=system)
+
+
+async def write_unit(
+    store: Store,
+    request: Request,
+    propose: Callable[[], Awaitable[tuple[Unit, Receipt]]],
+    *,
+    system: System,
+) -> Receipt:
+    """Commit the unit that `propose` returns, asking it again when somebody wrote first.
+
+    Raises RunNotFound, IdempotencyConflict, StoreUnavailable, and what `propose` raises.
+    """
     pause = _FIRST_PAUSE_SECONDS
     while True:
         known = await known_receipt(store, request)
         if known is not None:
             return known
-        header = await store.header(request.tenant, request.run_id)
-        records = await make(header)
-        moved = [one for record in records for one in await _moved(store, header, record)]
-        unit, receipt = _unit(header, moved, records, request, system)
+        unit, receipt = await propose()
         [answer] = await commit_surely(
             store, [unit], system=system, patience_seconds=PATIENCE_SECONDS
         )
         match answer:
             case Committed():
                 return receipt
-            case KeyTaken():
+            case KeyTaken() if answer.key == request.key:
                 return _receipt(answer.key, answer.digest, answer.receipt, request.digest)
             case answers.RunNotFound():
                 raise RunNotFound(run_id=request.run_id)
@@ -143,13 +162,15 @@ async def opened(store: Store, header: RunRow, names: Iterable[str]) -> list[Rec
     return found
 
 
-def _unit(
-    header: RunRow,
-    moved: list[Record],
-    records: Sequence[Record],
-    request: Request,
-    system: System,
+async def outside_unit(
+    store: Store, header: RunRow, records: Sequence[Record], request: Request, system: System
 ) -> tuple[Unit, Receipt]:
+    """Return the unit that writes `records` behind the head of a Run, and its receipt.
+
+    The key of the request stands under the Run that the caller named, whichever this one is.
+    Raises RunSettled, RunStopping, CorruptLog when a record may not follow.
+    """
+    moved = [one for record in records for one in await _moved(store, header, record)]
     state = state_from_header(header, moved)
     written: list[tuple[Record, Changes]] = []
     try:
@@ -175,18 +196,21 @@ def _unit(
     receipt = Receipt(
         run_id=header.run_id, seq=last.record.seq, entry_id=entry_id, head_hash=last.hash
     )
-    keys = () if request.key is None else (_key_row(request, receipt),)
-    return Unit(commit_id, header.tenant, (change,), keys), receipt
+    return Unit(commit_id, header.tenant, (change,), request_keys(request, receipt)), receipt
 
 
-def _key_row(request: Request, receipt: Receipt) -> KeyRow:
-    return KeyRow(
+def request_keys(request: Request, receipt: Receipt) -> tuple[KeyRow, ...]:
+    """Return the row that answers a repetition of the request; none when it has no key."""
+    if request.key is None:
+        return ()
+    row = KeyRow(
         tenant=request.tenant,
         run_id=request.run_id,
-        key=request.key or "",
+        key=request.key,
         digest=request.digest,
         receipt=receipt.model_dump_json(),
     )
+    return (row,)
 
 
 def _refusal(header: RunRow, error: CorruptLog) -> Exception:

@@ -2,18 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from contextvars import Context
+from typing import Final
 
 from psych_runtime._system import System, ambient_system
 from psych_runtime.errors import InvalidArgument, ModelPermanent
+from psych_runtime.memory.stored import StoredMemory
+from psych_runtime.ports.memory import MemoryStore
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
+from psych_runtime.tools.builtin import builtin_tool
 from psych_runtime.tools.policy import AskUnlessReadOnly
-from psych_runtime.tools.registry import ToolRegistry
+from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
 from psych_schema.common import Scope
-from psych_schema.spec import AgentSpec
+from psych_schema.spec import AgentSpec, BuiltinName
 
 __all__ = ["Runtime"]
+
+_MOST_OWNED: Final = 1024
 
 
 class Runtime:
@@ -24,6 +30,7 @@ class Runtime:
         model: one client, or several by name; a Spec then says `name/model`.
         registry: the tools that Specs may name.
         policy: decides each tool call; the default asks for every tool that is not read-only.
+        memory: where agents remember; the default is the store, apart for each principal.
         context: called with a Run's scope inside its own empty contextvars.Context, and with
             None inside the worker's; sets what tools and clients shall find there (RUN-12).
         system: clock, ids and randomness; tests bring their own.
@@ -36,6 +43,7 @@ class Runtime:
         model: ModelClient | Mapping[str, ModelClient],
         registry: ToolRegistry | None = None,
         policy: Policy | None = None,
+        memory: MemoryStore | None = None,
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
@@ -43,13 +51,19 @@ class Runtime:
         for client in clients.values():
             _check_port(client, ("stream", "models"), what="model", remedy="pass a ModelClient")
         if policy is not None:
-            _check_port(policy, ("decide_tool",), what="policy", remedy="pass a Policy")
+            methods = ("allow_run", "permitted", "decide_tool")
+            _check_port(policy, methods, what="policy", remedy="let it extend Policy")
+        if memory is not None:
+            methods = ("remember", "forget", "recall")
+            _check_port(memory, methods, what="memory", remedy="pass a MemoryStore")
         self.store = store
         self.registry = ToolRegistry() if registry is None else registry
         self.policy: Policy = AskUnlessReadOnly() if policy is None else policy
         self.system = ambient_system() if system is None else system
+        self.memory: MemoryStore = StoredMemory(store, self.system) if memory is None else memory
         self._clients = clients
         self._context = context
+        self._owned: dict[tuple[int, str], tuple[AgentSpec, RegisteredTool]] = {}
 
     def client(self, model: str) -> tuple[ModelClient, str]:
         """Return who is called for a ModelRef's `model`, and the name that it knows.
@@ -83,8 +97,27 @@ class Runtime:
         return tuple(
             f"{tool.kind}:{tool.name}"
             for tool in spec.tools
-            if self.registry.get(tool.name) is None
+            if tool.kind == "code" and self.registry.get(tool.name) is None
         )
+
+    def granted(self, spec: AgentSpec) -> Mapping[str, RegisteredTool]:
+        """Return the tools that a Spec grants and that are here, by name and in its order."""
+        found = (
+            self.registry.get(grant.name) if grant.kind == "code" else self._own(spec, grant.name)
+            for grant in spec.tools
+        )
+        return {tool.name: tool for tool in found if tool is not None}
+
+    def _own(self, spec: AgentSpec, name: BuiltinName) -> RegisteredTool:
+        """Return one of the runtime's own tools as this Spec has it; made once for each Spec."""
+        known = self._owned.get((id(spec), name))
+        if known is not None and known[0] is spec:
+            return known[1]
+        if len(self._owned) >= _MOST_OWNED:
+            self._owned.clear()
+        made = builtin_tool(spec, name)
+        self._owned[id(spec), name] = spec, made
+        return made
 
     def new_context(self, scope: Scope | None) -> Context:
         """Return an empty context with what the consumer sets in it (R-21)."""

@@ -14,7 +14,7 @@ from psych_runtime._system import System
 from psych_runtime.core.codec import sha256
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState
-from psych_runtime.core.models import trusted
+from psych_runtime.core.models import altered, trusted
 from psych_runtime.ports.store import Admit
 from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.attempt import Attempt
@@ -33,7 +33,16 @@ from psych_schema.record import (
 )
 from psych_schema.store import KeyRow
 
-__all__ = ["Settlement", "settle", "settlement", "unknown_outcome"]
+__all__ = [
+    "Settlement",
+    "next_input",
+    "next_key",
+    "next_key_row",
+    "settle",
+    "settlement",
+    "successor",
+    "unknown_outcome",
+]
 
 _run_settled: Final = trusted(RunSettled)
 
@@ -55,22 +64,30 @@ class Settlement(NamedTuple):
 
     def keys(self, tenant: str) -> tuple[KeyRow, ...]:
         """Return the key row that lets nobody else admit the next Run for these entries."""
-        if self.next_run is None:
+        if self.next_run is None or self.entry_id is None:
             return ()
         run_id = self.settled.run_id
-        key = f"next:{run_id}:{self.entry_id}"
+        key = next_key(run_id, self.entry_id)
         receipt = Receipt(
             run_id=self.next_run.run_id, seq=1, entry_id=self.entry_id, head_hash=sha256(key)
         )
-        return (
-            KeyRow(
-                tenant=tenant,
-                run_id=run_id,
-                key=key,
-                digest=sha256(key),
-                receipt=receipt.model_dump_json(),
-            ),
-        )
+        return (next_key_row(tenant, run_id, key, receipt),)
+
+
+def next_key(run_id: str, entry_id: str) -> str:
+    """Return the key under which the Run behind `run_id` is admitted for an entry."""
+    return f"next:{run_id}:{entry_id}"
+
+
+def next_key_row(tenant: str, run_id: str, key: str, receipt: Receipt) -> KeyRow:
+    """Return the row of such a key; `receipt` names the Run that was admitted."""
+    return KeyRow(
+        tenant=tenant,
+        run_id=run_id,
+        key=key,
+        digest=sha256(key),
+        receipt=receipt.model_dump_json(),
+    )
 
 
 def settlement(
@@ -103,7 +120,8 @@ def settlement(
     ]
     queued = list(state.ids("entry", "queued"))
     following = [e for e in queued if state.get("entry", e).text("queue") == "next_run"]
-    next_run = _next_run(conversation, admitted, following, system) if following else None
+    words = [m for e in following if (m := conversation.entry(e)) is not None]
+    next_run = successor(admitted, words, system) if following else None
     settled = _run_settled(
         run_id=run_id,
         id=system.new_id("rec"),
@@ -135,25 +153,31 @@ def unknown_outcome(run_id: str, call_id: str, *, record_id: str, at: datetime) 
     )
 
 
-def _next_run(
-    conversation: Conversation, admitted: RunAdmitted, entries: Sequence[str], system: System
+def successor(
+    admitted: RunAdmitted, messages: Sequence[UserMessage], system: System, *, by: str | None = None
 ) -> RunAdmitted:
-    messages = [m for e in entries if (m := conversation.entry(e)) is not None]
+    """Return the admission of the Run that follows in the thread, with messages as its input."""
     thread = ThreadRef(
         id=admitted.thread.id,
         position=admitted.thread.position + 1,
         previous=admitted.run_id,
     )
-    return run_admitted(
+    record = run_admitted(
         system,
         version=admitted.version,
         scope=admitted.scope,
-        input={"message": _as_input(messages)},
+        input=next_input(messages),
         thread=thread,
         deadline_seconds=admitted.deadline_seconds,
         priority=admitted.priority,
         deltas=admitted.deltas,
     )
+    return altered(record, {"by": by})
+
+
+def next_input(messages: Sequence[UserMessage]) -> JsonValue:
+    """Return the input of a Run that answers messages."""
+    return {"message": _as_input(messages)}
 
 
 def _as_input(messages: Sequence[UserMessage]) -> JsonValue:

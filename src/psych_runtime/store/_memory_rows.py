@@ -34,6 +34,7 @@ from psych_runtime.ports.store import (
 from psych_runtime.store._arrivals import Arrivals
 from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._memory_index import INDEXED, MemoryIndex
+from psych_runtime.store._memory_values import MemoryValues
 from psych_runtime.store._memory_workers import MemoryWorkers
 from psych_runtime.store._notices import Notices
 from psych_runtime.store._order import (
@@ -66,6 +67,7 @@ class MemoryRows:
         self.system = system
         self.notices = Notices()
         self.arrivals = Arrivals()
+        self.values = MemoryValues(system)
         self._lock = threading.Lock()
         self._runs: dict[str, RunRow] = {}
         self._logs: dict[str, list[RecordRow]] = {}

@@ -17,7 +17,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import StoreError, StoreUnavailable
 from psych_runtime.ports.answers import Answer
 from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, RunFilter, Store, Unit
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["FAULT_KINDS", "FaultKind", "Faults", "FaultyStore", "Victim"]
 
@@ -351,6 +351,32 @@ class FaultyStore:
     async def cap(self, tenant: str) -> CapRow | None:
         """Read a cap."""
         return await self._call(lambda: self._inner.cap(tenant))
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        """Read a small value."""
+        return await self._call(lambda: self._inner.value(tenant, kind, key))
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        """Write a small value."""
+        return await self._call(
+            lambda: self._inner.put_value(tenant, kind, key, value, expect=expect)
+        )
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        """Delete a small value."""
+        return await self._call(lambda: self._inner.delete_value(tenant, kind, key, expect=expect))
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        """Read small values."""
+        return await self._call(
+            lambda: self._inner.list_values(tenant, kind, prefix=prefix, after=after, limit=limit)
+        )
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take contents off records."""

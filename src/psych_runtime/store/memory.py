@@ -16,7 +16,7 @@ from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, Ru
 from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._memory_rows import MemoryRows
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["MemoryStore"]
 
@@ -158,6 +158,28 @@ class MemoryStore:
     async def cap(self, tenant: str) -> CapRow | None:
         """Return a tenant's cap, None when it never had one."""
         return self._rows.cap(tenant)
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        """Return a small value."""
+        return self._rows.values.read(tenant, kind, key)
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        """Write a small value where `expect` is its revision."""
+        return self._rows.values.put(tenant, kind, key, value, expect)
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        """Delete a small value."""
+        return self._rows.values.delete(tenant, kind, key, expect)
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        """Return small values in the order of their keys."""
+        return self._rows.values.listed(tenant, kind, prefix, after, limit)
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""

@@ -18,7 +18,7 @@ from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition
 
-__all__ = ["RegisteredTool", "ToolRegistry"]
+__all__ = ["RegisteredTool", "ToolRegistry", "registered"]
 
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _MAX_DEFINITION_BYTES: Final = 256 * 1024
@@ -165,7 +165,7 @@ class ToolRegistry:
         options = _options(function, given, name)
         name = options.name or name
         self._check_name(name)
-        self._tools[name] = _registered(function, name, options)
+        self._tools[name] = registered(function, name, options)
 
     def _check_name(self, name: str) -> None:
         if not _NAME.fullmatch(name):
@@ -204,12 +204,19 @@ def _options(function: object, given: ToolOptions, name: str) -> ToolOptions:
     return marked
 
 
-def _registered(function: object, name: str, options: ToolOptions) -> RegisteredTool:
+def registered(
+    function: object, name: str, options: ToolOptions, *, kind: str = "code", more: str = ""
+) -> RegisteredTool:
+    """Return a function as a tool; `more` is added to its description.
+
+    Raises RegistrationError for what no model can be told.
+    """
     signature = read_signature(function, name)
+    signature = signature._replace(description=signature.description + more)
     document = _document(name, signature)
     return RegisteredTool(
         name=name,
-        identity=f"code:{name}",
+        identity=f"{kind}:{name}",
         definition=ToolDefinition.model_validate_json(document),
         document=document,
         hash=hashlib.sha256(document.encode()).hexdigest(),

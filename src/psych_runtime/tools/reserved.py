@@ -25,5 +25,7 @@ RESERVED_TOOL_NAMES: Final = frozenset(
         "submit_answer",
         "update_tasks",
         "wait_for_agents",
+        "wait_for_event",
+        "wait_for_time",
     }
 )

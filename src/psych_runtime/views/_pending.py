@@ -31,6 +31,8 @@ def pending_waits(survey: Survey) -> tuple[PendingWait, ...]:
             wait_id=one.wait_id,
             kind=one.kind,
             ask=one.ask,
+            payload_schema=one.payload_schema,
+            due=one.due,
             expires_at=one.expires_at,
             opened_at=one.at,
         )

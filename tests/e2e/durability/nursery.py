@@ -82,7 +82,8 @@ def make_runtime(job: Job) -> Runtime:
     model.folder = folder
     for _ in range(TURNS if job.slow else 1):
         model.turn(tool_calls=[(name, {}) for name in job.tools])
-    model.turn(text="Done.")
+    for text in ("Done.", "More.", "Again."):  # of these, what is sent meanwhile decides how many
+        model.turn(text=text)
     store = open_store(job.url, prefix=job.prefix)
     return Runtime(store=store, model=model, registry=registry, policy=AllowAll())
 

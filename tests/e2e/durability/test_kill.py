@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from psych_runtime._messages import send
+from psych_runtime._reads import thread
 from psych_runtime._system import System
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.store import Store
@@ -18,6 +20,7 @@ from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.record import (
     AttemptStarted,
     ModelCompleted,
+    QueueConsumed,
     RunSettled,
     ToolCompleted,
     ToolStarted,
@@ -256,6 +259,49 @@ async def test_run_2_stopped_for_a_moment_goes_on(hands: Hands, store: Store) ->
     assert header.epoch == 1
     assert only(await of_type(store, run, ToolCompleted)).outcome == "ok"
     assert len(hands.effects()) == 1
+
+
+async def said(store: Store, run: str) -> list[str]:
+    """Return what was said in a thread and is no call, in the order in which the model met it."""
+    page = await thread(store, run, scope=ACME)
+    return [one.text or "" for each in page.runs for one in each.said if hasattr(one, "text")]
+
+
+async def test_run_6_killed_with_messages_in_every_queue(hands: Hands, store: Store) -> None:
+    """Sent while its tool ran: another process reads each, once, at its moment (C11)."""
+    worker, run = await in_a_tool(hands, store, "put")
+    await send(store, run, scope=ACME, message="N", queue="next_run")
+    await send(store, run, scope=ACME, message="F", queue="follow_up")
+    await send(store, run, scope=ACME, message="S", queue="steer")
+    worker.kill()
+    (hands.folder / "hold_tools").unlink()
+    hands.start("put")
+    await run_to_end(store, run)
+    following = only(await of_type(store, run, RunSettled)).next_run
+    assert following is not None
+    await run_to_end(store, following)
+
+    assert await said(store, run) == ["Go.", "S", "Done.", "F", "More.", "N", "Again."]
+    assert len(await of_type(store, run, QueueConsumed)) == 2
+
+
+async def test_run_6_killed_in_the_model_call_that_reads_a_message(
+    hands: Hands, store: Store
+) -> None:
+    """It is made again with it, and the message is not read a second time."""
+    (hands.folder / "hold_model").touch()
+    run = await admit(store, agent("put"))
+    await send(store, run, scope=ACME, message="F", queue="follow_up")
+    await send(store, run, scope=ACME, message="S")
+    worker = hands.start("put")
+    await eventually((hands.folder / "model_is_held").exists)
+    worker.kill()
+    (hands.folder / "hold_model").unlink()
+    hands.start("put")
+    await run_to_end(store, run)
+
+    assert await said(store, run) == ["Go.", "S", "Done.", "F", "More."]
+    assert len(await of_type(store, run, QueueConsumed)) == 2
 
 
 async def test_run_1_killed_at_twenty_random_instants(hands: Hands, store: Store) -> None:

@@ -19,7 +19,7 @@ from psych_runtime.ports.store import (
     Store,
     Unit,
 )
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["Faults", "Flaky", "Gate", "lost_acknowledgement", "units_of"]
 
@@ -201,6 +201,27 @@ class Flaky:
 
     async def cap(self, tenant: str) -> CapRow | None:
         return await self._through("cap", tenant, self.inner.cap(tenant))
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        return await self._through("value", key, self.inner.value(tenant, kind, key))
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        act = self.inner.put_value(tenant, kind, key, value, expect=expect)
+        return await self._through("put_value", key, act)
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        act = self.inner.delete_value(tenant, kind, key, expect=expect)
+        return await self._through("delete_value", key, act)
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        act = self.inner.list_values(tenant, kind, prefix=prefix, after=after, limit=limit)
+        return await self._through("list_values", prefix, act)
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         return await self._through("blank", run_id, self.inner.blank(tenant, run_id, limit=limit))

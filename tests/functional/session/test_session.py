@@ -83,12 +83,23 @@ async def test_session_plain_and_marked_functions_are_tools(url: str | None) -> 
     assert [getattr(record, "outcome", None) for record in done] == ["ok", "ok"]
 
 
-async def test_session_by_default_an_unmarked_tool_is_denied(url: str | None) -> None:
-    """The model is told, and the Run goes on."""
+async def test_session_by_default_an_unmarked_tool_is_asked_about(url: str | None) -> None:
+    """The answer says what waits, and how it goes on; once denied, the model is told."""
     model = FakeModel().turn(tool_calls=[("note", {"text": "x"})]).turn(text="I may not.")
     async with session(model, tools=[note], store=url) as made:
-        answer = await made.ask(_spec("note"), "Note it.")
-        view = await psych_runtime.report(made.store, answer.run_id, scope=made.scope)
+        waiting = await made.ask(_spec("note"), "Note it.")
+        [pending] = waiting.pending_approvals
+        assert (waiting.status, pending.identity) == ("waiting", "code:note")
+        await psych_runtime.decide(
+            made.store,
+            waiting.run_id,
+            scope=made.scope,
+            decisions={pending.call_id: "deny"},
+            by="ann",
+        )
+        await made.wait(waiting.run_id, timeout_seconds=BOUND_SECONDS)
+        answer = await psych_runtime.answer(made.store, waiting.run_id, scope=made.scope)
+        view = await psych_runtime.report(made.store, waiting.run_id, scope=made.scope)
     assert answer.text == "I may not."
     assert [(one.outcome, one.code) for one in view.tool_calls] == [("refused", "denied")]
 

@@ -25,6 +25,7 @@ from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
 from psych_runtime.store.memory import MemoryStore
 from psych_schema.store import KeyRow, RecordRow, RunRow
+from tests.functional.store.broken_values import BROKEN_VALUES
 from tests.functional.store.harness import ManualSystem
 
 
@@ -660,5 +661,6 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (TellsOnce, "a_lost_hint_costs_latency_only"),
     (ReadsBackslashes, "names_are_never_code"),
     (ComparesWithoutPadding, "names_that_look_alike_are_apart"),
+    *BROKEN_VALUES,
 )
 """Each broken store, and the check that must notice it."""

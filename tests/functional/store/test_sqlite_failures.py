@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from psych_runtime.errors import (
+    CorruptRow,
     InvalidPayload,
     RunNotFound,
     SchemaMissing,
@@ -283,3 +284,21 @@ async def test_st_3_a_store_that_was_opened_before_a_fork_is_refused(path: Path)
     await _migrated(path)
     with started(path, "fork") as process:
         assert await asyncio.to_thread(next_line, process) == "unsupported_store"
+
+
+async def test_log_1_a_value_that_no_build_writes_is_named(path: Path) -> None:
+    """It is no Unicode; nothing is written over it, and it can be deleted."""
+    async with open_store(url_of(path)) as store:
+        await store.migrate()
+        row = await store.put_value(TENANT, "test", "k", "{}", expect=None)
+        assert row is not None
+        _execute(path, "UPDATE kv SET value = CAST(x'ff' AS TEXT)")
+        for call in (
+            store.value(TENANT, "test", "k"),
+            store.list_values(TENANT, "test"),
+            store.put_value(TENANT, "test", "k", "{}", expect=row.revision),
+        ):
+            with pytest.raises(CorruptRow, match="table kv") as caught:
+                await call
+            assert caught.value.table == "kv"
+        assert await store.delete_value(TENANT, "test", "k", expect=row.revision)

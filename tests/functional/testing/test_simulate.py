@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from psych_runtime import AgentSpec, AllowAll, CodeTool, ModelRef, Scope, ToolContext, tool
+from psych_runtime import (
+    AgentSpec,
+    AllowAll,
+    CodeTool,
+    Deny,
+    ModelRef,
+    Policy,
+    Scope,
+    ToolContext,
+    tool,
+)
 from psych_runtime.api import dispatch, publish
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.testing import FakeModel, Simulation, SimulationFailed, simulate
@@ -173,8 +183,8 @@ def test_a_tool_that_leaves_the_simulation_is_told(
 def test_what_the_library_logs_as_an_error_is_a_failure() -> None:
     """A policy that is written wrong does not pass as a Run that times out."""
 
-    class Broken:
-        async def decide_tool(self, *_: object) -> None:
+    class Broken(Policy):
+        async def decide_tool(self, *_: object) -> Deny:
             raise LookupError("no such rule")
 
     async def scenario(world: Simulation) -> None:

@@ -56,6 +56,7 @@ LAZY_LIBRARIES: Mapping[str, str] = {
 
 LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/__init__.py": "the public names load on first use",
+    "src/psych_runtime/_deliveries.py": "jsonschema costs a fifth of a second; few need it",
     "src/psych_runtime/api.py": "jsonschema costs a fifth of a second, and only publishing asks it",
     "src/psych_runtime/cli/app.py": "a command loads what it needs, not what the others need",
     "src/psych_runtime/cli/ddl.py": "the DynamoDB store is only for those who have it",

@@ -359,11 +359,11 @@ async def test_r_20_faults_are_drawn_from_the_given_chance_alone() -> None:
     class Numbers(System):
         def __init__(self) -> None:
             super().__init__()
-            self._drawn = 0
+            self._number = 0
 
         def random(self) -> float:
-            self._drawn += 7
-            return self._drawn % 10 / 10
+            self._number += 7
+            return self._number % 10 / 10
 
     fates: list[list[str]] = []
     for _ in range(2):

@@ -22,6 +22,7 @@ from psych_runtime.store.contract import (
     racing,
     reading,
     removing,
+    swapping,
 )
 from psych_runtime.store.contract._check import Check, Harness
 
@@ -36,6 +37,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         claiming,
         capping,
         removing,
+        swapping,
         living,
         handling,
         faulty,

@@ -10,7 +10,7 @@ from psych_runtime.core.codec import outline_commit
 from psych_runtime.errors import RunNotFound, StoreUnavailable
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import Admit, Change, Store, Unit
-from psych_runtime.store.contract._build import TENANT, change, key_row, named, unit
+from psych_runtime.store.contract._build import TENANT, change, key_row, named, new_id, unit
 from psych_runtime.store.contract._check import same
 from psych_runtime.store.faults import FaultKind, Faults, FaultyStore, Victim
 
@@ -221,6 +221,10 @@ def _enlists(store: Store, known: Known) -> Awaitable[object]:
     return store.enlist(known.worker, lease_seconds=100.0, build="contract", tools=())
 
 
+def _puts(store: Store, known: Known) -> Awaitable[object]:
+    return store.put_value(TENANT, "contract", new_id("val"), known.worker, expect=None)
+
+
 def _renews(store: Store, known: Known) -> Awaitable[object]:
     return store.renew(known.worker, lease_seconds=100.0, run_ids=(known.run_id,))
 
@@ -231,14 +235,17 @@ CALLS: Final[Mapping[str, _Call]] = {
     "cap": lambda store, known: store.cap("globex"),
     "commit": _writes,
     "delete_runs": lambda store, known: store.delete_runs(TENANT, (), ["none"]),
+    "delete_value": lambda store, known: store.delete_value(TENANT, "contract", "none"),
     "document": lambda store, known: store.document(TENANT, "d" * 64),
     "enlist": _enlists,
     "header": lambda store, known: store.header(TENANT, known.run_id),
     "held_by": lambda store, known: store.held_by(known.worker),
     "key": lambda store, known: store.key(TENANT, known.run_id, "k"),
     "list_runs": lambda store, known: store.list_runs(TENANT),
+    "list_values": lambda store, known: store.list_values(TENANT, "contract"),
     "overdue": lambda store, known: store.overdue(9),
     "put_document": lambda store, known: store.put_document(TENANT, "d" * 64, "tool", "{}"),
+    "put_value": _puts,
     "put_version": lambda store, known: store.put_version(TENANT, "a" * 64, "{}"),
     "read": lambda store, known: store.read(TENANT, known.run_id),
     "ready": lambda store, known: store.ready(9),
@@ -246,6 +253,7 @@ CALLS: Final[Mapping[str, _Call]] = {
     "set_cap": lambda store, known: store.set_cap("globex", 7),
     "sweep": lambda store, known: store.sweep(),
     "tail": lambda store, known: store.tail(TENANT, known.run_id),
+    "value": lambda store, known: store.value(TENANT, "contract", "k"),
     "version": lambda store, known: store.version(TENANT, "a" * 64),
     "wait": lambda store, known: store.wait(TENANT, {known.run_id: 0}, 0.0),
     "workers": lambda store, known: store.workers(),

@@ -69,6 +69,8 @@ async def _is_done(store: Store, known: Known, beats: int) -> None:
     same(await store.document(TENANT, "d" * 64), "{}", "a document that was put")
     cap = await store.cap("globex")
     same(cap and (cap.running, cap.limit), (0, 7), "a cap that was set")
+    values = {row.value for row in await store.list_values(TENANT, "contract")}
+    same(values, {known.worker}, "values that were put")
     (worker,) = await store.workers()
     same(worker.id, known.worker, "the worker that is alive")
     same(worker.beat >= beats, True, f"{worker.beat} beats, at least {beats}")
@@ -90,6 +92,7 @@ async def a_store_that_was_away_has_nothing_half_written(harness: Harness) -> No
         same(after, before, "the header and the workers after an outage")
         same(await store.version(TENANT, "a" * 64), None, "a version that was put in an outage")
         same(await store.cap("globex"), None, "a cap that was set in an outage")
+        same(await store.list_values(TENANT, "contract"), [], "values put in an outage")
         faults.go_away(0.0)
         for name, call in CALLS.items():
             await _works(call(faulty, known), f"{name} of a store that is back")

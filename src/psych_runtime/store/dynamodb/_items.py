@@ -31,7 +31,7 @@ from psych_schema.dynamodb import (
     run_root_key,
     run_worker_key,
 )
-from psych_schema.store import CapRow, KeyRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RunRow, WorkerRow
 
 __all__ = [
     "INDEXED",
@@ -45,6 +45,8 @@ __all__ = [
     "index_keys",
     "key_item",
     "key_row_of",
+    "kv_item",
+    "kv_of",
     "revision_of",
     "where_run",
     "worker_item",
@@ -233,6 +235,33 @@ def _key_of(item: Item) -> KeyRow:
         key=text_of(item, "key"),
         digest=text_of(item, "digest"),
         receipt=text_of(item, "receipt"),
+    )
+
+
+def kv_item(where: Key, row: KvRow, stamp: str) -> dict[str, Attribute]:
+    """Return a small value's row as an item; `stamp` tells which request wrote it."""
+    columns: dict[str, Attribute] = {
+        "tenant": text(row.tenant),
+        "kind": text(row.kind),
+        "key": text(row.key),
+        "revision": number(row.revision),
+        "value": text(row.value),
+    }
+    return {**where, **columns, "stamp": text(stamp)}
+
+
+def kv_of(item: Item) -> KvRow:
+    """Return a small value's row. Raises CorruptRow."""
+    return _made("kv", item, "key", _kv_of)
+
+
+def _kv_of(item: Item) -> KvRow:
+    return KvRow(
+        tenant=text_of(item, "tenant"),
+        kind=text_of(item, "kind"),
+        key=text_of(item, "key"),
+        revision=integer_of(item, "revision"),
+        value=text_of(item, "value"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from psych_runtime.errors import PayloadTooLarge
 from psych_runtime.store.dynamodb._wire import Attribute, text
+from psych_schema.dynamodb import kv_key
 
 __all__ = [
     "LAYOUT",
@@ -28,6 +29,7 @@ __all__ = [
     "purge_key",
     "shard_of",
     "unescaped",
+    "value_key",
 ]
 
 type Key = dict[str, Attribute]
@@ -104,6 +106,11 @@ def piece_key(base: dict[str, str], piece: int) -> dict[str, str]:
 def holder_key(*, worker: str) -> dict[str, str]:
     """Where it stands that a worker has ever held a Run: its row may be missing."""
     return {"pk": "holder", "sk": escaped(worker)}
+
+
+def value_key(*, tenant: str, kind: str, key: str) -> dict[str, str]:
+    """Where a small value is; nothing stands beside its key, which sorts as it is."""
+    return {**kv_key(tenant=tenant, kind=kind, key=""), "sk": key}
 
 
 def months_key(*, tenant: str) -> dict[str, str]:

@@ -35,6 +35,7 @@ from psych_runtime.store.dynamodb import (
     _log,
     _reads,
     _removal,
+    _values,
     _workers,
 )
 from psych_runtime.store.dynamodb._asking import Ask
@@ -48,7 +49,7 @@ from psych_runtime.store.dynamodb._shared import Lease, Shared, acquire
 from psych_runtime.store.dynamodb._watch import Watch
 from psych_runtime.store.dynamodb._wire import integer_of, text_of
 from psych_runtime.store.units import OVER
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["DynamoStore"]
 
@@ -265,6 +266,28 @@ class DynamoStore:
     async def cap(self, tenant: str) -> CapRow | None:
         """Return a tenant's cap, None when it never had one."""
         return await _caps.read_cap(await self._ask(), tenant)
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        """Return a small value."""
+        return await _values.read_value(await self._ask(), tenant, kind, key)
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        """Write a small value where `expect` is its revision."""
+        return await _values.put_value(await self._ask(), tenant, kind, key, value, expect)
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        """Delete a small value."""
+        return await _values.delete_value(await self._ask(), tenant, kind, key, expect)
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        """Return small values in the order of their keys."""
+        return await _values.list_values(await self._ask(), tenant, kind, prefix, after, limit)
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""

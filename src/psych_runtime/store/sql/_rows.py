@@ -9,7 +9,7 @@ from psych_runtime.core.models import trusted
 from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
 from psych_schema.common import AbortPhase, RunPhase
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = [
     "Cell",
@@ -20,6 +20,7 @@ __all__ = [
     "header_values",
     "instant_of",
     "key_of",
+    "kv_of",
     "record_of",
     "worker_of",
 ]
@@ -195,6 +196,21 @@ def _worker_of(row: Row) -> WorkerRow:
         dead=bool(row[5]),
         build=_text(row[6]),
         tools=tuple(names),
+    )
+
+
+def kv_of(row: Row) -> KvRow:
+    """Return a small value's row. Raises CorruptRow."""
+    return _made("kv", row[2], row, _kv_of)
+
+
+def _kv_of(row: Row) -> KvRow:
+    return KvRow(
+        tenant=_text(row[0]),
+        kind=_text(row[1]),
+        key=_text(row[2]),
+        revision=_number(row[3]),
+        value=_text(row[4]),
     )
 
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 
 from psych_schema.base import Open
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["Statement", "Statements", "load", "load_statements", "numbered"]
 
@@ -22,6 +22,7 @@ _NAME: Final = re.compile(r"(?<![:\w]):([a-z_]+)")
 _ROWS: Final[Mapping[str, type[Open]]] = {
     "cap": CapRow,
     "key": KeyRow,
+    "kv": KvRow,
     "record": RecordRow,
     "run": RunRow,
     "worker": WorkerRow,
@@ -53,6 +54,11 @@ class Statements(NamedTuple):
     put_document: str
     set_cap: str
     lift_cap: str
+    read_value: str
+    list_values: str
+    new_value: str
+    change_value: str
+    delete_value: str
     blank: str
 
 

@@ -53,6 +53,7 @@ from psych_runtime.store.sql._rows import (
 )
 from psych_runtime.store.sql._tell import Teller
 from psych_runtime.store.sql._together import Together
+from psych_runtime.store.sql._values import KeepsValues
 from psych_runtime.store.sql._watch import Watcher
 from psych_runtime.store.units import OVER, check_units, news_of
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
@@ -67,7 +68,7 @@ _LAST_RUN: Final = "~"  # sorts behind every id
 _FIRST_RECORDS: Final = 64  # of a log that is read together with others
 
 
-class SqlStore:
+class SqlStore(KeepsValues):
     """Implements the store port on a SQL server; every handle has connections of its own.
 
     A handle is of the loop that uses it first (StoreOfAnotherLoop elsewhere); once that loop has

@@ -15,6 +15,7 @@ from psych_runtime.store.sql_claims import ClaimStatements
 from psych_runtime.store.sql_ledger import LedgerStatements
 from psych_runtime.store.sql_log import LogStatements
 from psych_runtime.store.sql_removal import RemovalStatements
+from psych_runtime.store.sql_values import ValueStatements
 from psych_runtime.store.sql_workers import WorkerStatements
 from psych_runtime.store.sqlite._texts import PREFIX, STATEMENTS
 
@@ -23,7 +24,9 @@ __all__ = ["rendered", "statements"]
 _DIALECT: Final = dialect(paramstyle="named")
 _BANNER: Final = "-- Compiled by `python -m psych_runtime.store.sqlite._compile`. Do not edit."
 
-_INSERTED: Final = ("run", "record", "thread", "key", "version", "document", "worker", "cap")
+_INSERTED: Final = (
+    "run", "record", "thread", "key", "version", "document", "worker", "cap", "kv",
+)  # fmt: skip
 
 
 def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
@@ -31,6 +34,7 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
     log, claims = LogStatements(prefix), ClaimStatements(prefix)
     workers, ledger = WorkerStatements(prefix), LedgerStatements(prefix)
     caps, removal = CapStatements(prefix), RemovalStatements(prefix)
+    values = ValueStatements(prefix)
     return {
         "judge_changes": log.judge_changes(),
         "advance_head": log.advance_head(),
@@ -76,6 +80,10 @@ def statements(prefix: str = PREFIX) -> dict[str, ClauseElement]:
         "delete_keys": removal.delete_keys(),
         "delete_key": removal.delete_key(),
         "delete_place": removal.delete_place(),
+        "read_value": values.read_value(),
+        "list_values": values.list_values(),
+        "change_value": values.change_value(),
+        "delete_value": values.delete_value(),
         "read_ledger": ledger.read_ledger(),
         "insert_migration": ledger.insert_migration(),
     }

@@ -13,6 +13,7 @@ from psych_schema.base import format_instant
 from psych_schema.store import KeyRow, RecordRow, RunRow
 
 __all__ = [
+    "as_row",
     "read_header",
     "read_key",
     "read_log",
@@ -37,7 +38,7 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _as_row(table: str, key: str) -> Iterator[None]:
+def as_row(table: str, key: str) -> Iterator[None]:
     """Say of which row a text is that is not Unicode."""
     try:
         yield
@@ -51,7 +52,7 @@ def _as_row(table: str, key: str) -> Iterator[None]:
 def read_header(connection: sqlite3.Connection, texts: Texts, tenant: str, run_id: str) -> RunRow:
     """Return a header. Raises RunNotFound."""
     names = {"tenant": tenant, "run_id": run_id}
-    with _as_row("run", run_id):
+    with as_row("run", run_id):
         row = connection.execute(texts.read_header, names).fetchone()
     if row is None:
         raise RunNotFound(run_id=run_id)
@@ -73,7 +74,7 @@ def read_log(
         "after": min(after, _LARGEST),
         "limit": -1 if limit is None else min(limit, _LARGEST),
     }
-    with _as_row("record", f"{run_id} after {after}"):
+    with as_row("record", f"{run_id} after {after}"):
         rows: list[RecordTuple] = connection.execute(texts.read_log, names).fetchall()
     if rows and rows[0][2] == tenant:  # no record is there without its Run, or of another tenant
         return [record_of(row) for row in rows]
@@ -103,7 +104,7 @@ def read_key(
 def read_text(connection: sqlite3.Connection, text: str, tenant: str, hash: str) -> str | None:
     """Return a Spec or a document; `text` is the statement."""
     names = {"tenant": tenant, "hash": hash}
-    with _as_row("version or document", hash):
+    with as_row("version or document", hash):
         row: tuple[str] | None = connection.execute(text, names).fetchone()
     return None if row is None else row[0]
 
@@ -130,7 +131,7 @@ def read_page(
         "parent": wanted.parent,
         "limit": min(limit + 1, _LARGEST),
     }
-    with _as_row("run", f"of tenant {tenant}"):
+    with as_row("run", f"of tenant {tenant}"):
         rows = connection.execute(texts.list_runs, names).fetchall()
     headers = tuple(header_of(row) for row in rows[:limit])
     more = len(rows) > limit and headers

@@ -10,12 +10,13 @@ from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
 from psych_schema.base import format_instant, parse_instant
 from psych_schema.common import AbortPhase, RunPhase
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = [
     "CapTuple",
     "HeaderTuple",
     "KeyTuple",
+    "KvTuple",
     "RecordTuple",
     "Value",
     "WorkerTuple",
@@ -25,6 +26,7 @@ __all__ = [
     "header_values",
     "instant",
     "key_of",
+    "kv_of",
     "load_open",
     "record_of",
     "worker_of",
@@ -64,6 +66,7 @@ type HeaderTuple = tuple[
 ]
 type RecordTuple = tuple[str, int, str, str, str, str | None, str | None]
 type KeyTuple = tuple[str, str, str, str, str]
+type KvTuple = tuple[str, str, str, int, str]
 type CapTuple = tuple[str, int, int]
 type WorkerTuple = tuple[str, str, float, int, str, Literal[0, 1], str, str]
 
@@ -184,9 +187,18 @@ def header_values(header: RunRow) -> dict[str, Value]:
 
 
 def record_of(row: RecordTuple) -> RecordRow:
-    """Return a record's row; the table is strict about types."""
+    """Return a record's row; the table is strict about types. Raises CorruptRow."""
     run_id, seq, tenant, kind, body, content, salt = row
+    if len(run_id) > 30 or len(tenant) > 128 or len(kind) > 64 or len(salt or "") > 32 or seq < 0:
+        return _made("record", f"{run_id} {seq}", row, _record_of)  # which says what is wrong
     return _record_row(
+        run_id=run_id, seq=seq, tenant=tenant, type=kind, body=body, content=content, salt=salt
+    )
+
+
+def _record_of(row: RecordTuple) -> RecordRow:
+    run_id, seq, tenant, kind, body, content, salt = row
+    return RecordRow(
         run_id=run_id, seq=seq, tenant=tenant, type=kind, body=body, content=content, salt=salt
     )
 
@@ -199,6 +211,16 @@ def key_of(row: KeyTuple) -> KeyRow:
 def _key_of(row: KeyTuple) -> KeyRow:
     tenant, run_id, key, digest, receipt = row
     return KeyRow(tenant=tenant, run_id=run_id, key=key, digest=digest, receipt=receipt)
+
+
+def kv_of(row: KvTuple) -> KvRow:
+    """Return a small value's row. Raises CorruptRow."""
+    return _made("kv", row[2], row, _kv_of)
+
+
+def _kv_of(row: KvTuple) -> KvRow:
+    tenant, kind, key, revision, value = row
+    return KvRow(tenant=tenant, kind=kind, key=key, revision=revision, value=value)
 
 
 def cap_of(row: CapTuple) -> CapRow:

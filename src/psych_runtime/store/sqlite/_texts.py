@@ -25,6 +25,7 @@ class Texts(NamedTuple):
     insert_document: str
     insert_worker: str
     insert_cap: str
+    insert_kv: str
     read_header: str
     read_head: str
     read_heads: str
@@ -65,6 +66,10 @@ class Texts(NamedTuple):
     delete_keys: str
     delete_key: str
     delete_place: str
+    read_value: str
+    list_values: str
+    change_value: str
+    delete_value: str
     read_ledger: str
     insert_migration: str
 

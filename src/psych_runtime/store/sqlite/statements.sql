@@ -36,6 +36,9 @@ INSERT INTO "{prefix}worker" (id, lease_until, lease_seconds, beat, since, dead,
 -- insert_cap
 INSERT INTO "{prefix}cap" (tenant, running, "limit") VALUES (:tenant, :running, :limit)
 
+-- insert_kv
+INSERT INTO "{prefix}kv" (tenant, kind, "key", revision, value) VALUES (:tenant, :kind, :key, :revision, :value)
+
 -- read_header
 SELECT "{prefix}run".tenant, "{prefix}run".run_id, "{prefix}run".version, "{prefix}run".state, "{prefix}run".head, "{prefix}run".head_hash, "{prefix}run".head_at, "{prefix}run".worker, "{prefix}run".epoch, "{prefix}run".crashes, "{prefix}run".wake_at, "{prefix}run".deadline_at, "{prefix}run".remaining_seconds, "{prefix}run".priority, "{prefix}run".schema_version, "{prefix}run".abort, "{prefix}run".thread, "{prefix}run".position, "{prefix}run".previous, "{prefix}run".parent, "{prefix}run".root, "{prefix}run".referenced, "{prefix}run".created_at, "{prefix}run".open, "{prefix}run".capped
 FROM "{prefix}run"
@@ -224,6 +227,23 @@ DELETE FROM "{prefix}key" WHERE "{prefix}key".tenant = :tenant AND "{prefix}key"
 
 -- delete_place
 DELETE FROM "{prefix}thread" WHERE "{prefix}thread".tenant = :tenant AND "{prefix}thread".thread = :thread AND "{prefix}thread".position = :position AND "{prefix}thread".run_id = :run_id
+
+-- read_value
+SELECT "{prefix}kv".tenant, "{prefix}kv".kind, "{prefix}kv"."key", "{prefix}kv".revision, "{prefix}kv".value
+FROM "{prefix}kv"
+WHERE "{prefix}kv".tenant = :tenant AND "{prefix}kv".kind = :kind AND "{prefix}kv"."key" = :key
+
+-- list_values
+SELECT "{prefix}kv".tenant, "{prefix}kv".kind, "{prefix}kv"."key", "{prefix}kv".revision, "{prefix}kv".value
+FROM "{prefix}kv"
+WHERE "{prefix}kv".tenant = :tenant AND "{prefix}kv".kind = :kind AND "{prefix}kv"."key" > :after AND "{prefix}kv"."key" >= :prefix AND "{prefix}kv"."key" < :beyond ORDER BY "{prefix}kv"."key"
+LIMIT :limit OFFSET 0
+
+-- change_value
+UPDATE "{prefix}kv" SET revision=:to_revision, value=:new_value WHERE "{prefix}kv".tenant = :in_tenant AND "{prefix}kv".kind = :in_kind AND "{prefix}kv"."key" = :at_key AND "{prefix}kv".revision = :from_revision
+
+-- delete_value
+DELETE FROM "{prefix}kv" WHERE "{prefix}kv".tenant = :tenant AND "{prefix}kv".kind = :kind AND "{prefix}kv"."key" = :key AND (:expect IS NULL OR "{prefix}kv".revision = :expect)
 
 -- read_ledger
 SELECT "{prefix}psych_migration".number, "{prefix}psych_migration".name, "{prefix}psych_migration".sha256

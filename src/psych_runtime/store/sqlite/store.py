@@ -17,6 +17,7 @@ from psych_runtime.ports.store import Arrival, Exclude, Found, Page, Renewed, Ru
 from psych_runtime.store._arrivals import Arriving
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED, decode_cursor
 from psych_runtime.store._storable import check_storable, check_unit
+from psych_runtime.store._values import check_range, check_value
 from psych_runtime.store.sqlite import _ledger, _reads, _removal
 from psych_runtime.store.sqlite._caps import Caps
 from psych_runtime.store.sqlite._claims import Claims
@@ -24,11 +25,12 @@ from psych_runtime.store.sqlite._commits import CommitJob
 from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._file import SqliteFile, acquire
 from psych_runtime.store.sqlite._rows import Value
+from psych_runtime.store.sqlite._values import Values
 from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite._workers import Workers
 from psych_runtime.store.units import check_deletion, check_units
 from psych_schema.base import format_instant
-from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
+from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["SqliteStore"]
 
@@ -257,6 +259,40 @@ class SqliteStore:
         """Return a tenant's cap, None when it never had one."""
         check_storable(tenant)
         return await self._read(lambda c: Caps(c, self._shared.texts).row(tenant))
+
+    async def value(self, tenant: str, kind: str, key: str) -> KvRow | None:
+        """Return a small value."""
+        check_value(tenant, kind, key)
+        texts = self._shared.texts
+        return await self._read(lambda c: Values(c, texts, tenant, kind).read(key))
+
+    async def put_value(
+        self, tenant: str, kind: str, key: str, value: str, *, expect: int | None
+    ) -> KvRow | None:
+        """Write a small value where `expect` is its revision."""
+        check_value(tenant, kind, key, value)
+        texts, system = self._shared.texts, self._shared.system
+        return await self._write(
+            lambda c: Values(c, texts, tenant, kind).put(key, value, expect, system)
+        )
+
+    async def delete_value(
+        self, tenant: str, kind: str, key: str, *, expect: int | None = None
+    ) -> bool:
+        """Delete a small value."""
+        check_value(tenant, kind, key)
+        texts = self._shared.texts
+        return await self._write(lambda c: Values(c, texts, tenant, kind).delete(key, expect))
+
+    async def list_values(
+        self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
+    ) -> list[KvRow]:
+        """Return small values in the order of their keys."""
+        check_range(tenant, kind, prefix, after)
+        texts = self._shared.texts
+        return await self._read(
+            lambda c: Values(c, texts, tenant, kind).listed(prefix, after, limit)
+        )
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""

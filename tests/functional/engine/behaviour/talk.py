@@ -19,6 +19,7 @@ from psych_schema.record import (
 )
 from psych_schema.spec import AgentSpec
 from tests.functional.engine.harness import (
+    ACME,
     Crew,
     admit,
     agent,
@@ -107,10 +108,10 @@ async def knows(worker: Worker, run_id: str, head: int) -> None:
     await eventually(read)
 
 
-async def told(store: Store, run_id: str) -> Told:
+async def told(store: Store, run_id: str, *, tenant: str = ACME.tenant) -> Told:
     """Wait for a Run's end and return what became of it."""
-    await run_to_end(store, run_id)
-    return Told(run_id, await records_of(store, run_id))
+    await run_to_end(store, run_id, tenant=tenant)
+    return Told(run_id, await records_of(store, run_id, tenant=tenant))
 
 
 def outcomes(records: Sequence[Record]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from psych_runtime.ports.policy import Deny
+from psych_runtime.ports.policy import Deny, Policy
 from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.model import Finish, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
@@ -397,7 +397,7 @@ async def test_bad_input_a_served_model_with_a_strange_name(
     assert len(done.served_by) <= 256
 
 
-class Words:
+class Words(Policy):
     """A policy that denies at length."""
 
     def __init__(self, reason: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 from pydantic import JsonValue
 
-from psych_runtime.ports.policy import Allow, Decision, ToolFacts
+from psych_runtime.ports.policy import Allow, Decision, Policy, ToolFacts
 from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.context import ToolContext
@@ -35,7 +35,7 @@ class Watching(FakeModel):
         return super().stream(request)
 
 
-class Watch:
+class Watch(Policy):
     """A policy that notes what its context holds."""
 
     def __init__(self) -> None:

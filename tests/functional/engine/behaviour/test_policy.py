@@ -1,7 +1,7 @@
 """Who may call what: the default, others, and one that breaks (APP-1, TOOL-2, PUB-2, PUB-3)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from psych_runtime._reads import status, wait
 from psych_runtime.api import interrupt, publish
 from psych_runtime.errors import InvalidArgument, InvalidSpec
-from psych_runtime.ports.policy import Allow, Decision, Deny, ToolFacts
+from psych_runtime.ports.policy import Allow, Decision, Deny, Policy, ToolFacts
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.store.memory import MemoryStore
@@ -19,6 +19,7 @@ from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll, AskUnlessReadOnly
 from psych_schema.common import Scope
 from psych_schema.record import AttemptEnded, ToolStarted
+from psych_schema.spec import ApprovalRules
 from tests.functional.engine.behaviour.talk import Tool, answers, outcomes, talk, told
 from tests.functional.engine.harness import (
     ACME,
@@ -101,7 +102,7 @@ async def test_app_1_allow_all_runs_everything(store: Store, crew: Crew) -> None
     assert found.refusals == []
 
 
-class Judge:
+class Judge(Policy):
     """A policy that does what it is told, and notes what it is asked."""
 
     def __init__(self, *decisions: Decision | Exception) -> None:
@@ -208,7 +209,7 @@ async def test_tool_2_a_running_sibling_of_a_call_whose_policy_raises(
         runs.append("second")
         return "second is done"
 
-    class Once:
+    class Once(Policy):
         def __init__(self) -> None:
             self.raised = False
 
@@ -227,7 +228,7 @@ async def test_tool_2_a_running_sibling_of_a_call_whose_policy_raises(
     assert found.end == ("completed", None)
 
 
-class Silent:
+class Silent(Policy):
     """A policy that never answers."""
 
     def __init__(self) -> None:
@@ -254,7 +255,7 @@ async def test_run_4_a_policy_that_never_answers_is_cut(store: Store, crew: Crew
     assert found.end == ("aborted", "aborted")
 
 
-class Confused:
+class Confused(Policy):
     """A policy that does not know what a decision is."""
 
     async def decide_tool(self, *_: object) -> Any:
@@ -276,7 +277,7 @@ async def test_tool_2_what_is_no_decision_allows_nothing(store: Store, crew: Cre
     ("policy", "problem"),
     [
         (AllowAll, "AllowAll is a class: pass AllowAll()"),
-        (True, "a bool has no decide_tool(): pass a Policy"),
+        (True, "a bool has no allow_run(): let it extend Policy"),
     ],
 )
 def test_tool_2_what_is_no_policy_is_refused_at_once(policy: Any, problem: str) -> None:
@@ -347,3 +348,123 @@ async def test_pub_3_a_version_published_unchecked_waits_for_a_worker_that_can(
     await crew.start(runtime(store, model, pay))
     found = await told(store, run)
     assert found.end == ("completed", None)
+
+
+class Gate(AllowAll):
+    """Lets no Run in, or only some tools."""
+
+    def __init__(self, run: object = Allow(), permitted: object = None) -> None:
+        self.run = run
+        self.patterns = permitted
+        self.asked: list[str] = []
+
+    async def allow_run(self, scope: Scope, version: str) -> Allow | Deny:
+        """Say what it was told to."""
+        self.asked.append(version)
+        return self.run  # type: ignore[return-value]
+
+    async def permitted(self, scope: Scope) -> Collection[str] | None:
+        """Say what it was told to."""
+        return self.patterns  # type: ignore[return-value]
+
+
+async def test_app_1_a_run_that_may_not_begin_fails_before_any_model_call(
+    store: Store, crew: Crew
+) -> None:
+    """It is asked with the Run's Version."""
+    gate, model = Gate(Deny("not today")), FakeModel().turn(text="Hi.")
+    found = await talk(store, crew, model, pay, policy=gate)
+    assert found.end == ("failed", "not_allowed")
+    assert model.requests == []
+    assert [record.type for record in found.records] == [
+        "run.admitted",
+        "attempt.started",
+        "run.settled",
+    ]
+    header = await store.header(ACME.tenant, found.run_id)
+    assert gate.asked == [header.version]
+
+
+async def test_app_1_a_run_that_has_begun_is_not_asked_about_again(
+    store: Store, crew: Crew
+) -> None:
+    """Not in its second turn."""
+    gate = Gate()
+    model = FakeModel().turn(tool_calls=[("look", {})]).turn(text="Done.")
+    found = await talk(store, crew, model, *Bench().tools(), policy=gate)
+    assert found.end == ("completed", None)
+    assert len(gate.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("patterns", "offered"),
+    [
+        (None, ["erase", "look", "plain", "write"]),
+        (["code:*"], ["erase", "look", "plain", "write"]),
+        ([], []),
+        (["code:look", "code:gone"], ["look"]),
+        (("code:p*", "builtin:*"), ["plain"]),
+        (frozenset({"look", "code"}), []),
+    ],
+)
+async def test_tool_3_what_is_not_permitted_does_not_exist(
+    store: Store, crew: Crew, patterns: object, offered: list[str]
+) -> None:
+    """Neither in the prompt nor when it is called, and nobody confirms its name (MOD-3)."""
+    bench, model = Bench(), _model()
+    found = await talk(store, crew, model, *bench.tools(), policy=Gate(permitted=patterns))
+    assert [tool.name for tool in model.requests[0].tools] == offered
+    for code, message in found.refusals:
+        assert code == "unknown"
+        names = message.partition("You can call: ")[2]
+        assert names == (", ".join(offered) or "none") + "."
+
+
+async def test_tool_3_what_is_not_permitted_is_not_published(store: Store) -> None:
+    """With the place of each tool."""
+    made = runtime(store, FakeModel(), *Bench().tools(), policy=Gate(permitted=["code:look"]))
+    with pytest.raises(InvalidSpec) as caught:
+        await publish(store, agent("look", "plain"), scope=ACME, check=made)
+    [issue] = caught.value.issues
+    assert (issue.pointer, issue.code) == ("/tools/1/name", "not_permitted")
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        (Gate(run=True), "allow_run returned True"),
+        (Gate(run=None), "allow_run returned None"),
+        (Gate(permitted="code:look"), "permitted returned 'code:look'"),
+        (Gate(permitted=3), "permitted returned 3"),
+    ],
+)
+async def test_app_1_what_is_no_answer_of_a_policy_ends_the_attempt(
+    store: Store, crew: Crew, gate: Gate, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With an error that says what it was."""
+    made = runtime(store, FakeModel().turn(text="Hi."), *Bench().tools(), policy=gate)
+    await crew.start(made, max_attempts=1)
+    found = await told(store, await admit(store, agent("look")))
+    assert found.end == ("failed", "attempts_exhausted")
+    assert words in caplog.text
+
+
+async def test_app_1_a_spec_may_ask_where_the_policy_does_not(store: Store, crew: Crew) -> None:
+    """By risk, and by name; for so long."""
+    for rules, asked in (
+        (ApprovalRules(risks=["destructive"]), ["code:erase"]),
+        (ApprovalRules(tools=["look", "plain"], expires_seconds=50.0), ["code:look", "code:plain"]),
+    ):
+        bench = Bench()
+        worker = await crew.start(runtime(store, _model(), *bench.tools(), policy=AllowAll()))
+        spec = agent(*_ALL).model_copy(update={"ask_before": rules})
+        run_id = await admit(store, spec)
+        view = await wait(store, run_id, scope=ACME, until="suspended", timeout_seconds=20)
+        assert [one.identity for one in view.pending_approvals] == asked
+        assert {one.expires_at is not None for one in view.pending_approvals} == {
+            rules.expires_seconds is not None
+        }
+        assert sorted(f"code:{name}" for name in bench.ran) == sorted(
+            {"code:erase", "code:look", "code:plain", "code:write"} - {*asked}
+        )
+        await crew.stop(worker)

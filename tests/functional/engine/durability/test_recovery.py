@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from psych_runtime.errors import StoreReadOnly
-from psych_runtime.ports.policy import Decision
+from psych_runtime.ports.policy import Decision, Policy
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
@@ -188,7 +188,7 @@ async def test_run_3_one_death_less_is_tried_again(store: Store, crew: Crew) -> 
 async def test_run_3_attempt_that_ends_with_a_bug_counts(store: Store, crew: Crew) -> None:
     """A policy that raises ends the attempt with reason error; at the limit the Run fails."""
 
-    class Broken:
+    class Broken(Policy):
         async def decide_tool(self, *_: object) -> Decision:
             raise RuntimeError("no rules today")
 

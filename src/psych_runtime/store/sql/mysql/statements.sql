@@ -202,6 +202,36 @@ ON DUPLICATE KEY UPDATE "limit" = :limit
 -- lift_cap: Lift a bound; what is counted stays counted.
 UPDATE "{prefix}cap" SET "limit" = :limit WHERE tenant = :tenant
 
+-- read_value: A small value.
+SELECT {kv} FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind AND kv."key" = :key
+
+-- list_values: Small values in the order of their keys.
+SELECT {kv} FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind
+  AND kv."key" > :after AND kv."key" >= :prefix AND kv."key" < :beyond
+ORDER BY kv."key" LIMIT :limit
+
+-- new_value: Write a small value that is not there; whether it was not. One transaction.
+-- What is there is locked, so that its revision tells whose it is: a new one is drawn.
+START TRANSACTION;
+INSERT INTO "{prefix}kv" (tenant, kind, "key", revision, value)
+VALUES (:tenant, :kind, :key, :revision, :value) ON DUPLICATE KEY UPDATE revision = revision;
+SELECT kv.revision = :revision FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind AND kv."key" = :key;
+COMMIT
+
+-- change_value: Write a small value that has the revision :expect; whether it had.
+UPDATE "{prefix}kv" SET revision = :revision, value = :value
+WHERE tenant = :tenant AND kind = :kind AND "key" = :key AND revision = :expect;
+SELECT ROW_COUNT() > 0
+
+-- delete_value: Delete a small value that has the revision :expect, or any; whether it had.
+DELETE FROM "{prefix}kv"
+WHERE tenant = :tenant AND kind = :kind AND "key" = :key
+  AND (:expect IS NULL OR revision = :expect);
+SELECT ROW_COUNT() > 0
+
 -- blank: Take content and salt off some records; whether that was all. No row: no such Run.
 UPDATE "{prefix}record" SET content = NULL, salt = NULL
 WHERE run_id = :run_id AND tenant = :tenant AND (content IS NOT NULL OR salt IS NOT NULL)

@@ -281,6 +281,32 @@ VALUES (:tenant, 0, :limit) ON CONFLICT (tenant) DO UPDATE SET "limit" = exclude
 -- lift_cap: Lift a bound; what is counted stays counted.
 UPDATE "{prefix}cap" SET "limit" = :limit WHERE tenant = :tenant
 
+-- read_value: A small value.
+SELECT {kv} FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind AND kv."key" = :key
+
+-- list_values: Small values in the order of their keys.
+SELECT {kv} FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind
+  AND kv."key" > :after AND kv."key" >= :prefix AND kv."key" < :beyond
+ORDER BY kv."key" LIMIT :limit
+
+-- new_value: Write a small value that is not there. No row: it is.
+INSERT INTO "{prefix}kv" AS kv (tenant, kind, "key", revision, value)
+VALUES (:tenant, :kind, :key, :revision, :value) ON CONFLICT DO NOTHING
+RETURNING TRUE
+
+-- change_value: Write a small value that has the revision :expect. No row: it has not.
+UPDATE "{prefix}kv" AS kv SET revision = :revision, value = :value
+WHERE kv.tenant = :tenant AND kv.kind = :kind AND kv."key" = :key AND kv.revision = :expect
+RETURNING TRUE
+
+-- delete_value: Delete a small value that has the revision :expect, or any. No row: it has not.
+DELETE FROM "{prefix}kv" AS kv
+WHERE kv.tenant = :tenant AND kv.kind = :kind AND kv."key" = :key
+  AND (CAST(:expect AS bigint) IS NULL OR kv.revision = :expect)
+RETURNING TRUE
+
 -- blank: Take content and salt off some records; whether that was all. No row: no such Run.
 WITH chosen AS (
   SELECT record.seq FROM "{prefix}record" AS record

@@ -1,0 +1,1 @@
+"""Where agents remember: in this process, in the store, and a contract suite for other places."""

@@ -1,0 +1,203 @@
+"""session(approve=...): who decides while a program waits for its answer (APP-1, DOC-1)."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from psych_runtime import AgentSpec, CodeTool, Edit, InvalidArgument, ModelRef, session
+from psych_runtime._consent import Approver
+from psych_runtime.testing import FakeModel
+from psych_schema.view import PendingApproval
+
+PAID: list[tuple[str, int]] = []
+SPEC = AgentSpec(
+    name="desk",
+    instructions="Pay.",
+    model=ModelRef(model="scripted"),
+    tools=[CodeTool(name="pay")],
+)
+PROGRAM = """
+import asyncio
+from psych_runtime import AgentSpec, CodeTool, ModelRef, session
+from psych_runtime.testing import FakeModel
+
+async def pay(to: str, cents: int) -> str:
+    '''Pay.
+
+    Args:
+        to: Whom.
+        cents: How much.
+    '''
+    return f"paid {cents} to {to}"
+
+async def main():
+    model = FakeModel().turn(tool_calls=[("pay", {"to": "bob\\u001b[2J", "cents": 300})])
+    model.turn(text="Done.")
+    spec = AgentSpec(name="desk", instructions="Pay.", model=ModelRef(model="m"),
+                     tools=[CodeTool(name="pay")])
+    async with session(model, tools=[pay], approve="terminal") as s:
+        view = await s.ask(spec, "Pay bob.")
+        print("STATUS", view.status, flush=True)
+        for message in model.requests[-1].messages:
+            for part in message.parts:
+                print("SAID", getattr(part, "text", ""), flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def pay(to: str, cents: int) -> str:
+    """Pay.
+
+    Args:
+        to: Whom.
+        cents: How much.
+    """
+    PAID.append((to, cents))
+    return "paid"
+
+
+@pytest.fixture(autouse=True)
+def nothing_paid() -> None:
+    """Each test begins with an empty till."""
+    PAID.clear()
+
+
+def payments(*names: str) -> FakeModel:
+    """Return a model that pays each, in one turn."""
+    given: list[dict[str, JsonValue]] = [{"to": name, "cents": 3} for name in names]
+    model = FakeModel().turn(tool_calls=[("pay", one) for one in given])
+    return model.turn(text="Done.")
+
+
+async def later(pending: PendingApproval) -> str:
+    """Approve, after a look elsewhere."""
+    return "approve"
+
+
+@pytest.mark.parametrize(
+    ("approve", "paid"),
+    [
+        (lambda _: "approve", [("ann", 3), ("bob", 3)]),
+        (lambda _: "deny", []),
+        (lambda one: Edit({**one.arguments, "cents": 1}), [("ann", 1), ("bob", 1)]),
+        (lambda one: "deny" if one.arguments["to"] == "ann" else "approve", [("bob", 3)]),
+        (later, [("ann", 3), ("bob", 3)]),
+    ],
+)
+async def test_app_1_a_function_decides_in_place(
+    approve: Approver, paid: list[tuple[str, int]]
+) -> None:
+    """The answer comes back as if nobody had been asked."""
+    async with session(payments("ann", "bob"), tools=[pay], approve=approve) as s:
+        view = await s.ask(SPEC, "Pay.")
+    assert view.status == "done"
+    assert sorted(PAID) == paid
+
+
+async def test_app_1_what_a_function_leaves_waits() -> None:
+    """The answer says for what, and how to go on."""
+    decides: Approver = lambda one: None  # noqa: E731
+    async with session(payments("ann"), tools=[pay], approve=decides) as s:
+        view = await s.ask(SPEC, "Pay.")
+        assert view.status == "waiting"
+        assert view.hint is not None
+        assert "decide(" in view.hint
+        assert len(view.pending_approvals) == 1
+    assert PAID == []
+
+
+async def test_app_1_without_anybody_to_ask_the_answer_says_so() -> None:
+    """The first program of a newcomer ends with the line that goes on."""
+    async with session(payments("ann"), tools=[pay]) as s:
+        view = await s.ask(SPEC, "Pay.")
+    assert (view.status, view.finished) == ("waiting", False)
+    assert view.hint is not None
+    assert view.pending_approvals[0].call_id in view.hint
+
+
+@pytest.mark.parametrize("approve", ["yes", 3, "terminal"])
+async def test_app_1_what_nobody_can_ask_is_refused_at_once(approve: object) -> None:
+    """A pipe is no terminal."""
+    with pytest.raises(InvalidArgument):
+        async with session(FakeModel(), tools=[pay], approve=approve):  # type: ignore[arg-type]
+            raise AssertionError("it began")
+
+
+class Terminal:
+    """A program on a pseudo-terminal."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "program.py"
+        path.write_text(PROGRAM)
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            [sys.executable, str(path)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def until(self, words: str) -> None:
+        """Read until the program has shown `words`."""
+        while words not in self.shown:
+            ready, _, _ = select.select([self._master], [], [], 60)
+            assert ready, self.shown
+            try:
+                piece = os.read(self._master, 4096)
+            except OSError:  # the program has ended
+                piece = b""
+            assert piece, self.shown
+            self.shown += piece.decode().replace("\r\n", "\n")
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "said"),
+    [
+        (["a\n"], "done", "paid 300 to bob"),
+        (["what\n", "deny\n"], "done", "A person denied this call"),
+        (["e\n", '{"to": "cid", "cents": 1}\n'], "done", "paid 1 to cid"),
+        (["e\n", "{nonsense\n", "a\n"], "done", "paid 300 to bob"),
+        (["\n"], "waiting", ""),
+        (["\x04"], "waiting", ""),
+    ],
+)
+def test_app_1_a_person_at_a_terminal_decides(
+    tmp_path: Path, keys: list[str], status: str, said: str
+) -> None:
+    """They see the call, and nothing in it can move their cursor."""
+    shown = Terminal(tmp_path)
+    try:
+        shown.until("leave it waiting (enter)? ")
+        assert re.search(r'code:pay \(write\)(?s:.)*"cents": 300', shown.shown)
+        assert "\x1b" not in shown.shown
+        for place, pressed in enumerate(keys):
+            before = len(shown.shown)
+            shown.type(pressed)
+            if place < len(keys) - 1:
+                shown.until(shown.shown[:before])
+        shown.until(f"STATUS {status}")
+        if said:
+            shown.until(said)
+    finally:
+        shown.close()
