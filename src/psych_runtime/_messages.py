@@ -286,7 +286,7 @@ async def _why_over(store: Store, header: RunRow, entry_id: str) -> Exception:
             case RunSettled() as one if queue is not None and reason is None:
                 reason = "passed_on" if queue == "next_run" and one.next_run else "left"
             case _:
-                pass
+                continue
     if (
         reason is None
         and _ENTRY.fullmatch(entry_id)

@@ -74,7 +74,7 @@ def _of_tools(calls: Sequence[ToolCallLine]) -> Iterator[str]:
         )
     denied = [_name(one) for one in calls if one.outcome == "refused" and one.code == "denied"]
     if denied:
-        yield f"The policy denied {_count(denied, 'tool call')}: {_names(denied)}."
+        yield f"{_count(denied, 'tool call')} denied: {_names(denied)}."
 
 
 def _of_models(calls: Sequence[ModelCallLine]) -> Iterator[str]:

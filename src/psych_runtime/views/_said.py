@@ -3,6 +3,7 @@
 from psych_runtime.core.fold import RunState
 from psych_schema.model import Part, TextPart
 from psych_schema.record import (
+    ApprovalRequested,
     ModelCompleted,
     ModelDelta,
     ModelFailed,
@@ -25,6 +26,7 @@ class LastWords:
     def __init__(self) -> None:
         self.text: str | None = None
         self.denied: list[str] = []  # names of calls that the policy denied, erased ones by id
+        self._asked: set[str] = set()  # calls about which people were asked
         self._names: dict[str, str] = {}
         self._pieces: list[str] = []
         self._speaks = False  # the call under way answers the user
@@ -46,7 +48,9 @@ class LastWords:
                 partial = text_of(record.said.parts) if record.said else ""
                 self.text = partial or "".join(self._pieces) or self.text
                 self._pieces = []
-            case ToolRefused() if record.code == "denied":
+            case ApprovalRequested():
+                self._asked.add(record.call_id)
+            case ToolRefused() if record.code == "denied" and record.call_id not in self._asked:
                 self.denied.append(self._names.get(record.call_id, record.call_id))
             case _:
                 return

@@ -360,3 +360,16 @@ def test_log_3_answer_of_a_corrupt_run_says_so() -> None:
     assert not found.finished
     assert found.hint is not None
     assert found.hint.startswith("marked_corrupt at seq ")
+
+
+def test_app_3_what_a_person_denied_needs_no_other_policy() -> None:
+    """Nothing is wrong with a decision."""
+    log = claimed()
+    [charge] = log.turn(["charge"])
+    approval = log.request(charge)
+    log.decide(approval, "deny")
+    log.refuse(charge)
+    log.turn(text="I could not.")
+    log.settle()
+
+    assert view(log).hint is None

@@ -372,7 +372,7 @@ def test_report_shows_why_calls_were_refused() -> None:
         ("refused", "malformed", 0, None),
         ("error", "tool_raised", 1, "code:look"),
     ]
-    assert "The policy denied 1 tool call: charge." in found.notes
+    assert "1 tool call denied: charge." in found.notes
 
 
 def test_run_4_an_aborted_call_lasted_from_its_start_to_its_record() -> None:
