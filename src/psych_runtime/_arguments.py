@@ -10,9 +10,11 @@ from math import inf
 from typing import Final, get_args
 
 from psych_runtime.errors import InvalidArgument
+from psych_runtime.runtime.requests import check_json
 from psych_schema.common import RunPhase, Scope
 
 __all__ = [
+    "check_flag",
     "check_head",
     "check_instant",
     "check_limit",
@@ -81,9 +83,21 @@ def check_state(state: object) -> None:
 
 
 def check_text(value: object, *, what: str, problem: str) -> None:
-    """Raise InvalidArgument, saying `problem`, for what is neither a text nor None."""
-    if value is not None and not isinstance(value, str):
+    """Raise InvalidArgument, saying `problem`, for what is neither a text nor None.
+
+    InvalidPayload, PayloadTooLarge: a text that no record takes.
+    """
+    if value is None:
+        return
+    if not isinstance(value, str):
         raise InvalidArgument(what=what, problem=problem)
+    check_json(value, what=what)
+
+
+def check_flag(value: object, *, what: str) -> None:
+    """Raise InvalidArgument for what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(what=what, problem="pass True or False")
 
 
 def check_instant(value: object, *, what: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from psych_runtime._arguments import check_page
+from psych_runtime._arguments import check_page, check_text
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.codec import decode, sha256
 from psych_runtime.errors import (
@@ -109,8 +109,7 @@ async def decide(
         raise InvalidArgument(what="by", problem="say who decides: it stands in the log")
     check_actor(by)
     check_key(key, what="key")
-    if reason is not None:
-        check_json(reason, what="reason")
+    check_text(reason, what="reason", problem="say why in a text")
 
     asked = _Asked(store, chosen, by, reason, key, system)
     request = Request(scope.tenant, run_id, key, request_digest("decide", chosen, by, reason))
@@ -179,6 +178,7 @@ def _checked(decisions: object) -> dict[str, _Choice]:
 
 def _name(name: object) -> str:
     if isinstance(name, str):
+        check_text(name, what="decisions", problem="pass the id of a call or an approval")
         return name
     raise InvalidArgument(what="decisions", problem=f"{name!r:.60} is no id of a call or approval")
 

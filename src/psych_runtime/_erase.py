@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from psych_runtime._arguments import check_page
+from psych_runtime._arguments import check_page, check_text
 from psych_runtime._kin import followers, known
 from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
@@ -11,7 +11,7 @@ from psych_runtime.errors import InvalidArgument, RunNotSettled
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.outside import Request, write_outside
-from psych_runtime.runtime.requests import check_actor, check_json
+from psych_runtime.runtime.requests import check_actor
 from psych_schema.common import Scope
 from psych_schema.record import Record, RunErased
 from psych_schema.store import RunRow
@@ -94,8 +94,7 @@ def _check_said(by: object, reason: str | None) -> None:
     if by is None:
         raise InvalidArgument(what="by", problem="say who erases: a name of 1 to 256 characters")
     check_actor(by)
-    if reason is not None:
-        check_json(reason, what="reason")
+    check_text(reason, what="reason", problem="say why in a text")
 
 
 def _check_settled(header: RunRow, behind: list[RunRow], *, cascade: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Final, get_args
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from psych_runtime._arguments import check_page
+from psych_runtime._arguments import check_page, check_text
 from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, decode
@@ -61,6 +61,7 @@ __all__ = ["cancel", "send"]
 
 _MOST: Final = 64  # entries that the queues of a Run hold together
 _QUEUES: Final[Sequence[str]] = get_args(Queue.__value__)
+_ENTRY_ID: Final = "pass the id: receipt.entry_id"
 _ENTRY: Final = re.compile("ent_[0-9a-z]{26}")
 
 
@@ -134,8 +135,9 @@ async def cancel(
     """
     system = ambient_system() if system is None else system
     check_page(run_id, scope)
-    if not isinstance(entry_id, str):
-        raise InvalidArgument(what="entry_id", problem="pass the id: receipt.entry_id")
+    if entry_id is None:
+        raise InvalidArgument(what="entry_id", problem=_ENTRY_ID)
+    check_text(entry_id, what="entry_id", problem=_ENTRY_ID)
     check_actor(by)
     check_key(key, what="key")
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from psych_runtime._arguments import check_page, check_scope_type, check_text
+from psych_runtime._arguments import check_flag, check_page, check_scope_type, check_text
 from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.canonical import canonical_text, spec_hash
@@ -230,8 +230,8 @@ async def interrupt(
     check_page(run_id, scope)
     check_actor(by)
     check_key(key, what="key")
-    if reason is not None:
-        check_json(reason, what="reason")
+    check_text(reason, what="reason", problem="say why in a text")
+    check_flag(force, what="force")
 
     def make(header: RunRow) -> Record:
         return AbortRequested(

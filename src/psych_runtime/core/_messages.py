@@ -111,6 +111,17 @@ def _missing(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
     return _Said(f"{name!r} is missing", "missing_field")
 
 
+def _missing_tag(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
+    return _Said(
+        f"{name!r} is missing; write {name}: {_either(tags(spot.kind, name))}", "missing_field"
+    )
+
+
+def _either(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def _unknown(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
     fields = [] if spot.owner is None else list(spot.owner.model_fields)
     return _Said("unknown field", "unknown_field", shown(name), meant=name, valid=fields)
@@ -164,5 +175,5 @@ _OTHERS: Final[Mapping[str, Callable[[Mapping[str, object], Spot, str], _Said]]]
     "missing": _missing,
     "string_pattern_mismatch": _pattern,
     "union_tag_invalid": _tag,
-    "union_tag_not_found": _missing,
+    "union_tag_not_found": _missing_tag,
 }

@@ -20,6 +20,7 @@ from psych_runtime.errors import InvalidPayload
 
 __all__ = ["check_instance", "check_json_schema"]
 
+_CIRCLE: Final = "leads back to itself, so no value could ever be checked"
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _META: Final = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 # Keywords whose value is a schema, a list of them, or a mapping to them.
@@ -40,6 +41,9 @@ _MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
 _REFERENCES: Final = ("$dynamicRef", "$ref")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
+# Keywords whose schemas judge the very value that the schema itself judges.
+_IN_PLACE_ONE: Final = ("else", "if", "not", "then")
+_IN_PLACE_MANY: Final = ("allOf", "anyOf", "oneOf")
 _CODE: Final = "invalid_json_schema"
 _WORDS: Final[Mapping[str, str]] = {
     "array": "a list",
@@ -64,7 +68,11 @@ type _Path = tuple[str | int, ...]
 def check_instance(value: JsonValue, schema: JsonValue, *, what: str) -> None:
     """Raise InvalidPayload unless `value` fits `schema`, which was judged when it was published."""
     if isinstance(schema, Mapping | bool):
-        error = best_match(Draft202012Validator(schema).iter_errors(value))
+        try:
+            error = best_match(Draft202012Validator(schema).iter_errors(value))
+        except RecursionError:
+            problem = "too deep, or its schema leads in a circle"
+            raise InvalidPayload(what=what, problem=problem) from None
         if error is not None:
             where = pointer_of(tuple(error.absolute_path)) or "/"
             raise InvalidPayload(what=what, problem=f"{where}: {error.message[:500]}")
@@ -88,7 +96,50 @@ def check_json_schema(schema: object, pointer: str) -> list[Issue]:
     for path, part in _subschemas(value, ()):
         for issue in _check_part(part, value, (*base, *path)):
             found.setdefault(issue.pointer, issue)
+    for path in _circles(value):
+        issue = Issue(pointer_of((*base, *path)), _CIRCLE, _CODE)
+        found.setdefault(issue.pointer, issue)
     return list(found.values())
+
+
+def _circles(whole: JsonValue) -> Iterator[_Path]:
+    """Find the references that lead back to where they stand while one value is judged."""
+    parts = {id(part): (path, part) for path, part in _subschemas(whole, ())}
+    done: set[int] = set()
+    for start in parts:
+        trail = [(start, iter(_same_value(parts[start][1], whole)))]
+        open_ = {start}
+        if start in done:
+            continue
+        while trail:
+            here, rest = trail[-1]
+            there = next(
+                (id(one) for one in rest if id(one) in parts and id(one) not in done), None
+            )
+            if there is None:
+                done.add(here)
+                open_.discard(here)
+                trail.pop()
+            elif there in open_:
+                yield parts[here][0]
+            else:
+                open_.add(there)
+                trail.append((there, iter(_same_value(parts[there][1], whole))))
+
+
+def _same_value(part: dict[str, JsonValue], whole: JsonValue) -> Iterator[JsonValue]:
+    """Yield the schemas that judge the value which `part` judges."""
+    for keyword in _IN_PLACE_ONE:
+        yield part.get(keyword)
+    for keyword in _IN_PLACE_MANY:
+        listed = part.get(keyword)
+        yield from listed if isinstance(listed, list) else ()
+    depending = part.get("dependentSchemas")
+    yield from depending.values() if isinstance(depending, dict) else ()
+    for keyword in _REFERENCES:
+        target = part.get(keyword)
+        if isinstance(target, str):
+            yield _place_of(target, whole)
 
 
 def _issue(error: ValidationError, base: _Path) -> Issue:
@@ -150,13 +201,17 @@ def _check_part(part: dict[str, JsonValue], whole: JsonValue, path: _Path) -> It
 
 
 def _leads_somewhere(target: str, whole: JsonValue) -> bool:
+    return isinstance(_place_of(target, whole), dict | bool)
+
+
+def _place_of(target: str, whole: JsonValue) -> JsonValue:
     """Follow a reference within the document; anchors count, other documents do not."""
     if not target.startswith("#"):
-        return False
+        return None
     fragment = unquote(target[1:])
     if fragment and not fragment.startswith("/"):
-        anchors = (part.get(key) for _, part in _subschemas(whole, ()) for key in _ANCHORS)
-        return fragment in anchors
+        parts = (part for _, part in _subschemas(whole, ()))
+        return next((one for one in parts if fragment in map(one.get, _ANCHORS)), None)
     place = whole
     for name in segments_of(fragment):
         if isinstance(place, list) and name.isdecimal() and int(name) < len(place):
@@ -164,5 +219,5 @@ def _leads_somewhere(target: str, whole: JsonValue) -> bool:
         elif isinstance(place, dict) and name in place:
             place = place[name]
         else:
-            return False
-    return isinstance(place, dict | bool)
+            return None
+    return place

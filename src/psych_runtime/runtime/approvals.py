@@ -54,10 +54,11 @@ def grant_of(attempt: Attempt, call_id: str) -> ApprovalDecided | None:
 
 def clear(
     attempt: Attempt, call_id: str, tool: RegisteredTool, asked: Arguments, decision: Allow | Ask
-) -> Cleared | Ask:
+) -> Cleared | Ask | None:
     """Return what the call may start with, or that somebody must be asked, again perhaps.
 
-    One that was started before is the same call: it names no consent, and needs none.
+    One that was started before is the same call: it names no consent, and needs none. None: it
+    was, and what was consented to does not fit any more; nobody consented to anything else.
     """
     requested = attempt.awaited.approval(call_id)
     decided = None if requested is None else attempt.awaited.decision(requested.approval_id)
@@ -66,10 +67,11 @@ def clear(
         return Cleared(asked) if again or isinstance(decision, Allow) else decision
     arguments = _consented(tool, asked, decided)
     fits = arguments is not None and decided.digest == digest_of(attempt, arguments)
-    if arguments is not None and fits and requested.identity == tool.identity:
+    same = requested.identity == tool.identity and requested.risk == tool.risk
+    if arguments is not None and fits and same:
         return Cleared(arguments, None if again else requested.approval_id)
     if again:
-        return Cleared(asked)
+        return None
     return decision if isinstance(decision, Ask) else Ask()
 
 

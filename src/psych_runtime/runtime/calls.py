@@ -50,6 +50,7 @@ _tool_started: Final = trusted(ToolStarted)
 
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut (R-19)
 _NAMES_SHOWN: Final = 20
+_MAX_EXPIRES_SECONDS: Final = 1e9  # as in Specs: schema/spec/people.json
 _REASON_BYTES: Final = 2048
 _CROWDED: Final = (
     "Too many calls wait for somebody's consent already; this one was not executed. Ask for it "
@@ -140,11 +141,7 @@ def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
         if call_id in running or not _can_begin(attempt, call_id):
             continue
         if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
-            attempt.journal.note(
-                unknown_outcome(
-                    attempt.run_id, call_id, record_id=attempt.new_id("rec"), at=attempt.now()
-                )
-            )
+            attempt.journal.note(_unknown(attempt, call_id))
             continue
         record = attempt.conversation.asked(call_id)
         calls = record.said.calls if record.said else ()
@@ -165,11 +162,7 @@ def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call)
     if _is_left_open(attempt, call):
         return
     if attempt.host.tools.left_running(call.call_id):
-        attempt.journal.note(
-            unknown_outcome(
-                attempt.run_id, call.call_id, record_id=attempt.new_id("rec"), at=attempt.now()
-            )
-        )
+        attempt.journal.note(_unknown(attempt, call.call_id))
     else:
         attempt.journal.note(_aborted(attempt, call))
 
@@ -178,6 +171,12 @@ def _is_left_open(attempt: Attempt, call: _Call) -> bool:
     """Tell whether the next attempt runs the call again: it is safe, and we only drain."""
     safe = attempt.state.get("call", call.call_id).get("safe_to_retry") is True
     return safe and attempt.stop() in ("drained", "blocked")
+
+
+def _unknown(attempt: Attempt, call_id: str) -> ToolCompleted:
+    return unknown_outcome(
+        attempt.run_id, call_id, record_id=attempt.new_id("rec"), at=attempt.now()
+    )
 
 
 def _aborted(attempt: Attempt, call: _Call) -> ToolCompleted:
@@ -301,6 +300,8 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
             reason = f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"
             return (_refused(attempt, call, "denied", reason),)
         cleared = clear(attempt, call.call_id, tool, asked, decision)
+        if cleared is None:
+            return (_unknown(attempt, call.call_id),)
         try:
             if isinstance(cleared, Ask):
                 return await _ask_people(attempt, call, tool, asked, cleared)
@@ -372,9 +373,28 @@ async def _ask_policy(
         attempt.preparing.discard(call.call_id)
     if isinstance(decision, Allow):
         return _asked_for(attempt, tool)
-    if isinstance(decision, Deny | Ask):
+    if isinstance(decision, Deny):
         return decision
+    if isinstance(decision, Ask):
+        return _checked(decision)
     problem = f"decide_tool returned {decision!r:.80}; return Allow(), Deny(reason) or Ask()"
+    raise InvalidArgument(what="policy", problem=problem)
+
+
+def _checked(ask: Ask) -> Ask:
+    """Raise InvalidArgument for a time that nobody can keep."""
+    seconds = ask.expires_seconds
+    number: object = seconds  # a policy is foreign code: what it passes may be anything
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+        bad = True
+    else:
+        bad = seconds is not None and not 0 < seconds <= _MAX_EXPIRES_SECONDS
+    if not bad:
+        return ask
+    problem = (
+        f"Ask(expires_seconds={seconds!r:.40}): pass more than 0 and at most "
+        f"{_MAX_EXPIRES_SECONDS} seconds, or None"
+    )
     raise InvalidArgument(what="policy", problem=problem)
 
 

@@ -1,12 +1,15 @@
 """What may be dispatched, and what is refused before anything is written (R-30, LOG-5)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
 
 from psych_runtime import AgentSpec, ModelRef, Scope, Store, Version, publish
+from psych_runtime._decisions import decide
+from psych_runtime._deliveries import deliver
+from psych_runtime._messages import cancel
 from psych_runtime._reads import list_runs, records
 from psych_runtime.api import dispatch, interrupt
 from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
@@ -214,3 +217,39 @@ async def test_r_30_a_reason_for_an_interrupt_has_the_same_bounds(
     with pytest.raises(InvalidPayload):
         await interrupt(store, run.run_id, scope=ACME, reason="\ud800")
     assert len(await records(store, run.run_id, scope=ACME)) == 1
+
+
+type Say = Callable[[Store, str], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    ("say", "what"),
+    [
+        (lambda store, run: interrupt(store, run, scope=ACME, reason=cast("str", 5)), "reason"),
+        (lambda store, run: interrupt(store, run, scope=ACME, force=cast("bool", "yes")), "force"),
+        (
+            lambda store, run: decide(
+                store, run, scope=ACME, decisions={"a": "deny"}, by="ann", reason=cast("str", ["x"])
+            ),
+            "reason",
+        ),
+        (
+            lambda store, run: decide(
+                store, run, scope=ACME, decisions={"\ud800": "approve"}, by="ann"
+            ),
+            "decisions",
+        ),
+        (lambda store, run: deliver(store, run, scope=ACME, payload=1, wait="\ud800"), "wait"),
+        (lambda store, run: deliver(store, run, scope=ACME, payload=1, event="\ud800"), "event"),
+        (lambda store, run: cancel(store, run, "\ud800", scope=ACME), "entry_id"),
+    ],
+)
+async def test_r_30_what_no_record_takes_is_refused_by_its_name(
+    store: Store, version: Version, say: Say, what: str
+) -> None:
+    """A reason that is no text, a flag that is none, half a character."""
+    run = await dispatch(store, version, scope=ACME)
+    with pytest.raises((InvalidArgument, InvalidPayload)) as caught:
+        await say(store, run.run_id)
+    assert getattr(caught.value, "what", None) == what
+    assert [one.type for one in await records(store, run.run_id, scope=ACME)] == ["run.admitted"]

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
-from psych_runtime.core.json_schema import check_json_schema
-from psych_runtime.errors import PayloadTooLarge
+from psych_runtime.core.json_schema import check_instance, check_json_schema
+from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 
 AT = "/tools/0/parameters"
 TYPES = "must be one of array, boolean, integer, null, number, object, string, or a list of them"
@@ -22,6 +22,11 @@ NOWHERE = "must lead to a place in this schema, as #/$defs/Name does"
         {"$defs": {"A": {"$anchor": "here"}}, "$ref": "#here"},
         {"anyOf": [{"type": "string"}, {"$ref": "#/anyOf/0"}]},
         {"properties": {"a": {"$ref": "#"}}},
+        {"items": {"anyOf": [{"$ref": "#"}, {"type": "string"}]}},
+        {
+            "$defs": {"A": {"allOf": [{}, {}]}},
+            "allOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}],
+        },
         {"const": {"$ref": "nowhere", "type": 3}, "default": {"pattern": "("}},
         {"enum": [{"$ref": "nowhere"}], "examples": [{"type": "nothing"}]},
         {"type": "string", "pattern": "^[a-z]+$", "x-ours": 3, "format": "date"},
@@ -100,3 +105,34 @@ def test_sec_3_schemas_are_bounded() -> None:
     assert [issue.code for issue in check_json_schema(nested, "")] == ["too_deep"]
     with pytest.raises(PayloadTooLarge):
         check_json_schema({"description": "x" * 2_000_000}, "")
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer"),
+    [
+        ({"$ref": "#"}, ""),
+        ({"allOf": [{"$ref": "#/allOf/0"}]}, "/allOf/0"),
+        (
+            {
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+            },
+            "/$defs/b",
+        ),
+        ({"$defs": {"a": {"$anchor": "x", "not": {"$ref": "#x"}}}}, "/$defs/a/not"),
+        ({"dependentSchemas": {"a": {"if": {"$ref": "#"}}}}, "/dependentSchemas/a/if"),
+    ],
+)
+def test_pub_1_a_schema_that_leads_back_to_itself_is_refused(
+    schema: JsonValue, pointer: str
+) -> None:
+    """Whoever checked a value with it would never come to an end."""
+    [issue] = check_json_schema(schema, AT)
+    assert issue.pointer == AT + pointer
+    assert issue.message == "leads back to itself, so no value could ever be checked"
+
+
+def test_sec_3_a_value_whose_check_does_not_end_is_refused() -> None:
+    """Also by a schema that was published before circles were looked for."""
+    with pytest.raises(InvalidPayload, match="leads in a circle"):
+        check_instance(1, {"$ref": "#"}, what="payload")

@@ -1,8 +1,9 @@
 """Consent: asked for, given once, for exactly what was asked (R-12, APP-1..4)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
@@ -70,6 +71,23 @@ class Till:
         """
         self.paid.append((to, amount))
         return f"paid {amount} to {to}"
+
+    def marked(
+        self, *, safe_to_retry: bool = False, annotations: Collection[str] = ()
+    ) -> Callable[[str, int], Awaitable[str]]:
+        """Return the tool with its marks."""
+
+        @tool(safe_to_retry=safe_to_retry, annotations=annotations)
+        async def pay(to: str, amount: int) -> str:
+            """Pay.
+
+            Args:
+                to: Whom.
+                amount: How much.
+            """
+            return await self.pay(to, amount)
+
+        return pay
 
 
 type Call = tuple[str, Mapping[str, JsonValue]]
@@ -518,6 +536,82 @@ async def test_run_1_an_approved_call_that_is_safe_runs_again_without_a_new_cons
     assert [(one.tries, one.approval_id is not None) for one in starts] == [(1, True), (2, False)]
     assert len({one.digest for one in starts}) == 1
     assert only(found.every(ToolCompleted)).outcome == "ok"
+
+
+async def test_run_1_what_an_edit_began_never_ends_as_the_call_that_was_asked_for(
+    store: Store, crew: Crew
+) -> None:
+    """The next build has no such argument, and nobody consented to what the model wanted."""
+    paid: list[tuple[int, str]] = []
+    hold = asyncio.Event()
+
+    @tool(safe_to_retry=True)
+    async def pay(to: str, amount: int, note: str = "") -> str:
+        """Pay.
+
+        Args:
+            to: Whom.
+            amount: How much.
+            note: What for.
+        """
+        del to
+        paid.append((amount, note))
+        await hold.wait()
+        return "paid"
+
+    till, model = Till(), paying(("bob", 300))
+    first = await crew.start(runtime(store, model, pay, policy=Asks()), grace_seconds=0.0)
+    run_id = await admit(store, agent("pay"))
+    await pending(store, run_id, 1)
+    await choose(store, run_id, bob=Edit({"to": "bob", "amount": 3, "note": "tea"}))
+    await eventually(lambda: paid == [(3, "tea")])
+    await crew.stop(first)
+    await crew.start(runtime(store, model, till.marked(safe_to_retry=True), policy=Asks()))
+    found = await told(store, run_id)
+    assert (paid, till.paid) == ([(3, "tea")], [])
+    assert only(found.every(ToolCompleted)).outcome == "unknown"
+    assert len(found.every(ToolStarted)) == 1
+
+
+async def test_app_3_a_tool_that_has_become_riskier_is_asked_about_again(
+    store: Store, crew: Crew
+) -> None:
+    """Consent was to what the tool was then."""
+    till = Till()
+    worker = await crew.start(runtime(store, paying(("bob", 3)), till.pay, policy=Asks()))
+    run_id = await admit(store, agent("pay"))
+    before = only(await pending(store, run_id, 1))
+    await crew.stop(worker)
+    await choose(store, run_id, bob="approve")
+    riskier = till.marked(annotations={"destructive"})
+    await crew.start(runtime(store, FakeModel().turn(text="Paid."), riskier, policy=Asks()))
+
+    async def anew() -> bool:
+        found = (await status(store, run_id, scope=ACME)).pending_approvals
+        return bool(found) and found[0].approval_id != before.approval_id
+
+    await eventually(anew)
+    assert till.paid == []
+    after = only(await pending(store, run_id, 1))
+    assert (before.risk, after.risk) == ("write", "destructive")
+    await choose(store, run_id, bob="approve")
+    await told(store, run_id)
+    assert till.paid == [("bob", 3)]
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), 1e300, "5", True])
+async def test_app_3_a_policy_with_a_time_that_nobody_can_keep_is_told(
+    store: Store, crew: Crew, caplog: pytest.LogCaptureFixture, seconds: object
+) -> None:
+    """Nothing runs, and the log of the worker names the policy and the value."""
+    till = Till()
+
+    await crew.start(
+        runtime(store, paying(("bob", 3)), till.pay, policy=Asks(cast("float", seconds)))
+    )
+    await admit(store, agent("pay"))
+    await eventually(lambda: f"policy: Ask(expires_seconds={seconds!r})" in caplog.text)
+    assert till.paid == []
 
 
 @pytest.mark.parametrize(
