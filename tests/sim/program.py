@@ -8,15 +8,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from psych_runtime.store.faults import FAULT_KINDS
+from psych_runtime.store.faults import FAULT_KINDS, FaultKind
 from psych_runtime.testing.simulation import SimulationFailed, live_through
 from tests.sim.crowd import crowd
 
-__all__ = ["Batch", "live", "main"]
+__all__ = ["ALL", "Batch", "live", "main"]
+
+ALL: Final[tuple[FaultKind, ...]] = tuple(FAULT_KINDS)
+"""Every kind of fault that may strike a world."""
 
 _BATCH = 50
 _STORM_SECONDS = 20.0
@@ -80,12 +84,12 @@ class Batch(NamedTuple):
         )
 
 
-def live(seeds: Sequence[int], *, stop: bool = False) -> Batch:
+def live(seeds: Sequence[int], *, stop: bool = False, faults: Sequence[FaultKind] = ALL) -> Batch:
     """Live through seeds; failures are collected, or the first one ends it."""
     found = Batch()
     for seed in seeds:
         try:
-            world = live_through(crowd, seed, storm_seconds=_STORM_SECONDS)
+            world = live_through(crowd, seed, faults=faults, storm_seconds=_STORM_SECONDS)
         except SimulationFailed as failed:
             failure = (seed, f"{type(failed.cause).__name__}: {failed.cause}")
             found = found.plus(Batch(1, failures=(failure,)))
@@ -110,13 +114,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first one (0)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--stop", action="store_true", help="end at the first failure")
+    parser.add_argument(
+        "--faults", nargs="+", default=ALL, choices=ALL, help="kinds that strike (all)"
+    )
     parser.add_argument("--planted", action="store_true", help="also find each planted fault")
     given = parser.parse_args(arguments)
     seeds = range(given.first, given.first + given.seeds)
     begun = time.perf_counter()
-    found = _all(seeds, given.jobs, stop=given.stop)
-    missing = [] if found.failures or found.seeds < _ENOUGH else list(_missing(found))
-    for line in _lines(found, time.perf_counter() - begun):
+    faults = tuple(given.faults)
+    found = _all(seeds, given.jobs, stop=given.stop, faults=faults)
+    whole = faults == ALL and not found.failures and found.seeds >= _ENOUGH
+    missing = list(_missing(found)) if whole else []
+    for line in _lines(found, time.perf_counter() - begun, faults):
         print(line)
     for problem in missing:
         print(f"FAILED: {problem}")
@@ -124,14 +133,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if found.failures or missing or unfound else 0
 
 
-def _all(seeds: Sequence[int], jobs: int, *, stop: bool) -> Batch:
+def _all(seeds: Sequence[int], jobs: int, *, stop: bool, faults: Sequence[FaultKind]) -> Batch:
     if jobs < 2:
-        return live(seeds, stop=stop)
+        return live(seeds, stop=stop, faults=faults)
     found = Batch()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
         parts = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)]
-        for one in pool.map(live, parts):
+        for one in pool.map(partial(live, faults=faults), parts):
             found = found.plus(one)
             _tell(one, found.seeds, len(seeds))
             if stop and found.failures:
@@ -160,7 +169,7 @@ def _missing(found: Batch) -> Iterator[str]:
             yield f"this never happened: {name}"
 
 
-def _lines(found: Batch, seconds: float) -> Iterator[str]:
+def _lines(found: Batch, seconds: float, faults: Sequence[FaultKind]) -> Iterator[str]:
     crashes = sum(found.struck.get(kind, 0) for kind in ("crash_after", "crash_before"))
     checks = sum(found.happened.get(name, 0) for name in _CHECKED)
     yield (
@@ -174,9 +183,10 @@ def _lines(found: Batch, seconds: float) -> Iterator[str]:
     for title, counted in (("happened", found.happened), ("faults", found.struck)):
         for name, count in sorted(counted.items()):
             yield f"  {title:9} {count:>10,}  {name}"
+    only = "" if faults == ALL else f" --faults {' '.join(faults)}"
     for seed, problem in found.failures[:_SHOWN]:
         yield f"FAILED: seed {seed}: {problem}"
-        yield f"  replay: python -m tests.sim --first {seed} --seeds 1 --jobs 1"
+        yield f"  replay: python -m tests.sim --first {seed} --seeds 1 --jobs 1{only}"
 
 
 def _planted(seeds: int) -> int:
