@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.netguard import psych_netguard
+from tests.stores.aws import emulator_alone
 
 psych_netguard.install()
 
@@ -23,6 +24,13 @@ settings.register_profile(
 )
 settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_account() -> Iterator[None]:
+    """Let nothing lead to an AWS account of whoever runs the tests."""
+    with emulator_alone():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -180,6 +180,10 @@ export interface ApprovalRequested {
   risk: Risk;
   arguments?: JsonValue;
   digest: Sha256;
+  /** The hash of the tool as it was offered; a tool that is another by then is asked about anew. Default: null. */
+  definition?: Sha256 | null;
+  /** Why somebody must decide, in the words of the policy or the engine. It is no content: erasing a Run leaves it. Default: null. */
+  reason?: string | null;
   /** In store time; bounds the decision. Default: null. */
   expires_at?: Instant | null;
   supersedes?: Id | null;

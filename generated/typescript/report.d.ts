@@ -142,6 +142,9 @@ export interface ToolCallLine {
   tries: Count;
   /** It was open when its worker died. */
   recovered: boolean;
+  /** What a person said of it last; null: nobody was asked, or has decided. Default: null. */
+  decision?: "approve" | "deny" | "edit" | "expired" | null;
+  decided_by?: string | null;
   started_at?: Instant | null;
   seconds?: Seconds | null;
 }

@@ -92,6 +92,8 @@ export interface PendingApproval {
   identity: ToolIdentity;
   risk: Risk;
   arguments?: JsonValue;
+  /** Why somebody must decide; null: the policy gave no reason. Default: null. */
+  reason?: string | null;
   expires_at?: Instant | null;
   requested_at: Instant;
 }

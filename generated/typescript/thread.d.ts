@@ -114,9 +114,9 @@ export interface SaidByUser {
   at: Instant;
   /** Who said it; null when nobody told. Default: null. */
   by?: Actor | null;
-  /** Null of the input. Default: null. */
+  /** Null of an input that no queue held. Default: null. */
   entry_id?: Id | null;
-  /** Null of the input. Default: null. */
+  /** Null of an input that no queue held. Default: null. */
   queue?: Queue | null;
   /** Values that are no text stand in it as JSON. Default: null. */
   text?: string | null;
@@ -155,7 +155,7 @@ export type ToolIdentity = string;
 export interface UnreadMessage {
   entry_id: Id;
   queue: Queue;
-  /** queued: it waits; cancelled: it was taken back; left: the Run ended first; passed_on: it is input of the next Run, which has its words. */
+  /** queued: it waits; left: the Run ended first. The others are of no message that is unread. */
   state: "queued" | "cancelled" | "left" | "passed_on";
   seq: Ordinal;
   at: Instant;

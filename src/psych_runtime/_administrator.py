@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.store import UNCAPPED, Store
+from psych_runtime.runtime.requests import check_store
 
 __all__ = ["Administrator", "Cap", "administrator"]
 
@@ -49,6 +50,7 @@ class Administrator:
 
 def administrator(store: Store) -> Administrator:
     """Return the handle for acting without a Scope; never give it to a request handler."""
+    check_store(store)
     return Administrator(store)
 
 

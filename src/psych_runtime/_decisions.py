@@ -20,15 +20,15 @@ from psych_runtime.errors import (
     ApprovalSuperseded,
     CorruptLog,
     InvalidArgument,
-    RunSettled,
 )
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.outside import Request, opened, write_several
+from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_several
 from psych_runtime.runtime.requests import (
     JsonLike,
     check_actor,
     check_json,
     check_key,
+    check_store,
     request_digest,
 )
 from psych_runtime.tools.arguments import digest_text
@@ -100,9 +100,11 @@ async def decide(
         ApprovalConflict: somebody decided otherwise before; it says who.
         ApprovalOver: it has expired, or the Run was stopped.
         ApprovalSuperseded: the call or its tool has changed; look again.
+        CorruptLog: the Run's log cannot be trusted; nothing can follow in it.
         RunSettled, IdempotencyConflict, StoreUnavailable: as for `interrupt`.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_page(run_id, scope)
     chosen = _checked(decisions)
     if by is None:
@@ -187,9 +189,9 @@ def _choice(name: object, choice: object) -> _Choice:
     if choice == "approve" or choice == "deny":
         return _Choice(choice, None)
     if isinstance(choice, Edit) and isinstance(choice.arguments, Mapping):
-        arguments = check_json(choice.arguments, what=f"arguments of {name}")
+        arguments = check_json(choice.arguments, what=f"arguments of {name:.80}")
         return _Choice("edit", arguments)
-    problem = f'{name}: pass "approve", "deny" or Edit({{...}}), not {choice!r:.60}'
+    problem = f'{name!s:.80}: pass "approve", "deny" or Edit({{...}}), not {choice!r:.60}'
     raise InvalidArgument(what="decisions", problem=problem)
 
 
@@ -218,7 +220,8 @@ def _check_time(header: RunRow, name: str, asked: ApprovalRequested, system: Sys
 
 
 def _digest(asked: ApprovalRequested, choice: _Choice, salt: str) -> str:
-    if choice.decision != "edit":
+    """Return what is consented to; an edit that says what was shown changes nothing."""
+    if choice.decision != "edit" or choice.arguments == asked.arguments:
         return asked.digest
     return sha256(salt + digest_text(choice.arguments))
 
@@ -232,8 +235,7 @@ async def _decided(
     """Return the same decision if it was made before, or raise why it cannot be made."""
     if header.state == "corrupt":
         raise CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
-    rows = await store.read(header.tenant, header.run_id, limit=header.head)
-    log = [decode(row).record for row in rows]
+    log = await whole_log(store, header)
     asked = [r for r in log if isinstance(r, ApprovalRequested) and name in _names(r)]
     if not asked:
         raise ApprovalNotFound(run_id=header.run_id, name=name)
@@ -251,7 +253,7 @@ async def _decided(
     if any(isinstance(r, ApprovalExpired) and r.approval_id == last.approval_id for r in log):
         raise ApprovalOver(run_id=header.run_id, name=name, reason="expired")
     if header.state == "settled":
-        raise RunSettled(run_id=header.run_id)
+        raise await run_settled(store, header)
     raise ApprovalOver(run_id=header.run_id, name=name, reason="voided")
 
 

@@ -1,41 +1,49 @@
 """Answers and events for Runs: checked before they are taken, once, whenever they come (R-13)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
 from psych_runtime._arguments import check_page, check_text
 from psych_runtime._system import System, ambient_system
-from psych_runtime.core.codec import decode
+from psych_runtime.core.json_schema import check_instance
 from psych_runtime.core.validation import read_spec
 from psych_runtime.errors import (
     CorruptLog,
     InvalidArgument,
-    RunSettled,
+    QueueFull,
     RunStopping,
     VersionNotFound,
     WaitNotFound,
     WaitOver,
 )
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.outside import Request, opened, write_several
+from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_several
 from psych_runtime.runtime.requests import (
     JsonLike,
     check_actor,
     check_json,
     check_key,
+    check_store,
     request_digest,
 )
+from psych_schema.base import format_instant
 from psych_schema.common import Scope
 from psych_schema.receipt import Receipt
-from psych_schema.record import EventReceived, Record, WaitOpened, WaitResolved
+from psych_schema.record import (
+    ApprovalRequested,
+    EventReceived,
+    Record,
+    WaitOpened,
+    WaitResolved,
+)
 from psych_schema.spec import Event
 from psych_schema.store import RunRow
 
 __all__ = ["deliver"]
 
-_BY_ITSELF = ("timer", "children")
+_MOST: Final = 16  # events that are kept for a Run; a header names 128 things as open
 
 
 class _Given(NamedTuple):
@@ -62,9 +70,9 @@ async def deliver(
 ) -> Receipt:
     """Give a Run what it waits for; return once that is in its log (R-13, SUS-1, SUS-2).
 
-    `status().pending_waits` lists what it waits for. An event may come before anybody waits for
-    it: it is kept, and meets its wait. The payload is checked first, and nothing is written of
-    one that does not fit.
+    `status().pending_waits` lists what it waits for; a timer ends by itself. An event may come
+    before anybody waits for it: it is kept, and meets its wait; a Run keeps at most 16. The
+    payload is checked first, and nothing is written of one that does not fit.
 
     Args:
         payload: of a question `{"answers": [...]}`, one for each; of an event what its schema
@@ -78,11 +86,14 @@ async def deliver(
     Raises:
         InvalidArgument, InvalidPayload, PayloadTooLarge: an argument, or a payload that does not
             fit its schema; nothing was written.
-        WaitNotFound: the Run waits for no such thing, or for several and none was named.
+        WaitNotFound: the Run waits for no such thing, for several, or for what ends by itself.
+        QueueFull: 16 events are kept that the Run has not waited for.
+        CorruptLog: the Run's log cannot be trusted; nothing can follow in it.
         WaitOver: it has come already, or its time is over.
         RunSettled, RunStopping, IdempotencyConflict, StoreUnavailable: as for `interrupt`.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_page(run_id, scope)
     check_text(wait, what="wait", problem="pass the id of a wait")
     check_text(event, what="event", problem="pass the name of an event")
@@ -93,53 +104,92 @@ async def deliver(
     given = _Given(check_json(payload, what="payload"), wait, event, by, key)
 
     async def make(header: RunRow) -> Sequence[Record]:
-        _check_alive(header)
+        await _check_alive(store, header)
         waits = await _open_waits(store, header)
         if event is None:
             return (_resolve(await _chosen(store, header, waits, wait), given, system),)
-        declared = await _declared(store, header, event)
-        for one in waits:
-            if one.kind == "event" and one.ask == {"event": event}:
-                return (_resolve(one, given, system),)
-        _check_payload(given.payload, declared.payload_schema)
-        return (_received(header, given, event, system),)
+        return (await _happened(store, header, waits, given, event, system),)
 
     request = Request(scope.tenant, run_id, key, request_digest("deliver", *given[:4]))
     return await write_several(store, request, make, system=system)
 
 
-def _check_alive(header: RunRow) -> None:
+async def _check_alive(store: Store, header: RunRow) -> None:
     if header.state == "settled":
-        raise RunSettled(run_id=header.run_id)
+        raise await run_settled(store, header)
     if header.state == "corrupt":
         raise CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
     if header.abort is not None:
         raise RunStopping(run_id=header.run_id)
 
 
+async def _happened(
+    store: Store,
+    header: RunRow,
+    waits: Sequence[WaitOpened],
+    given: _Given,
+    event: str,
+    system: System,
+) -> Record:
+    """Return the record of an event: the end of the wait for it, or that it is kept."""
+    declared = await _declared(store, header, event)
+    for one in waits:
+        if one.kind == "event" and one.ask == {"event": event}:
+            return _resolve(one, given, system)
+    _check_payload(given.payload, declared.payload_schema)
+    _check_room(header)
+    return _received(header, given, event, system)
+
+
 async def _open_waits(store: Store, header: RunRow) -> list[WaitOpened]:
-    """Return the waits that somebody can end."""
     ids = [one for one in header.open if one.startswith("wait_")]
-    found = await opened(store, header, ids)
-    return [r for r in found if isinstance(r, WaitOpened) and r.kind not in _BY_ITSELF]
+    return [one for one in await opened(store, header, ids) if isinstance(one, WaitOpened)]
+
+
+def _by_itself(wait: WaitOpened) -> str | None:
+    """Return how a wait ends to which nobody delivers; None for any other."""
+    if wait.kind == "timer":
+        at = "" if wait.due is None else f" at {format_instant(wait.due)}"
+        return f"{wait.wait_id} is a timer: nobody delivers to it, it ends by itself{at}"
+    if wait.kind == "children":
+        return f"{wait.wait_id} waits for other runs: it ends by itself, when they have"
+    return None
 
 
 async def _chosen(
     store: Store, header: RunRow, waits: Sequence[WaitOpened], name: str | None
 ) -> WaitOpened:
     """Return the wait that is meant. Raises WaitNotFound, WaitOver."""
-    if name is None:
-        if len(waits) == 1:
-            return waits[0]
-        raise WaitNotFound(run_id=header.run_id, wait=None, open=[one.wait_id for one in waits])
-    for one in waits:
-        if one.wait_id == name:
-            return one
-    rows = await store.read(header.tenant, header.run_id, limit=header.head)
-    for record in (decode(row).record for row in rows):
-        if isinstance(record, WaitResolved) and record.wait_id == name:
-            raise WaitOver(run_id=header.run_id, wait=name, how=record.how)
-    raise WaitNotFound(run_id=header.run_id, wait=name, open=[one.wait_id for one in waits])
+    named = [one for one in waits if name in (None, one.wait_id)]
+    given = [one for one in named if _by_itself(one) is None]
+    if len(given) == 1:
+        return given[0]
+    why = _by_itself(named[0]) if named and not given else None
+    if name is not None and why is None:
+        why = await _why_not(store, header, name)
+    ids = [one.wait_id for one in waits if _by_itself(one) is None]
+    raise WaitNotFound(run_id=header.run_id, wait=name, open=ids, why=why)
+
+
+async def _why_not(store: Store, header: RunRow, name: str) -> str | None:
+    """Return what is meant by a name that is no open wait's. Raises WaitOver."""
+    for record in await whole_log(store, header):
+        match record:
+            case WaitResolved() if record.wait_id == name:
+                raise WaitOver(run_id=header.run_id, wait=name, how=record.how)
+            case WaitOpened() if record.call == name and record.wait_id in header.open:
+                return f"{name} is a call: name its wait, {record.wait_id}"
+            case ApprovalRequested() if name in (record.approval_id, record.call_id):
+                return f"{name} needs consent: that is for decide()"
+            case _:
+                continue
+    return None
+
+
+def _check_room(header: RunRow) -> None:
+    """Raise QueueFull for a Run for which no further event is kept."""
+    if sum(1 for name in header.open if name.startswith("evt_")) >= _MOST:
+        raise QueueFull(run_id=header.run_id, reason="events", bound=_MOST)
 
 
 def _resolve(wait: WaitOpened, given: _Given, system: System) -> WaitResolved:
@@ -188,7 +238,4 @@ def _check_payload(payload: JsonValue, schema: JsonValue) -> None:
     """Raise InvalidPayload where a payload is not what is waited for."""
     if schema is None:
         return
-    # loaded here, because jsonschema costs a fifth of a second that others need not pay
-    from psych_runtime.core.json_schema import check_instance
-
     check_instance(payload, schema, what="payload")

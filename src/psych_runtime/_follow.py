@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
 from typing import Final, NamedTuple, NoReturn
+from weakref import WeakValueDictionary
 
 from psych_runtime._arguments import check_page
 from psych_runtime._shown import shown
@@ -17,6 +18,7 @@ from psych_runtime.core.codec import decode
 from psych_runtime.core.fold import fold
 from psych_runtime.errors import CorruptLog, RunFailed, StoreUnavailable
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.requests import check_store
 from psych_schema.common import Scope
 from psych_schema.model import TextPart
 from psych_schema.record import (
@@ -54,17 +56,23 @@ class TextChunk(NamedTuple):
 
 
 class _Together[T]:
-    """Asks once for all who ask the same in the same moment, as all do whom one commit wakes."""
+    """Asks once for all who ask the same in the same moment, as all do whom one commit wakes.
+
+    It keeps nothing: a question is found for one turn of its loop, before it is asked, and goes
+    with its task if that never comes.
+    """
 
     def __init__(self) -> None:
-        self._gathering: dict[tuple[object, ...], asyncio.Task[T]] = {}
+        self._gathering: WeakValueDictionary[tuple[object, ...], asyncio.Task[T]] = (
+            WeakValueDictionary()
+        )
 
     async def ask(
         self, question: tuple[object, ...], ask: Callable[[], Coroutine[object, object, T]]
     ) -> T:
         """Return what `ask` returns, from then or later; being cancelled cancels no other."""
         loop = asyncio.get_running_loop()
-        question = (loop, *question)
+        question = (id(loop), *question)  # what it names by id, its task keeps alive
         task = self._gathering.get(question)
         if task is None:  # begun by the loop's next turn: never eagerly
             task = asyncio.Task(self._begin(question, ask), loop=loop)
@@ -85,6 +93,9 @@ class _Together[T]:
             task.exception()  # perhaps nobody is left who would hear of it
 
 
+# Readers share only the store, and any adapter or wrapper of one is good enough: what they ask
+# together cannot be kept there without becoming a duty of each. So this module finds it, by store
+# and loop; without it every reader would ask for itself, and nothing else would change.
 _rows: Final = _Together[list[RecordRow]]()
 _headers: Final = _Together[RunRow]()
 
@@ -119,6 +130,7 @@ async def stream(
         CorruptLog: the log cannot be read, or its header says so; what could be read came first.
         NewerRecord: a newer build wrote the next record.
     """
+    check_store(store)
     check_page(run_id, scope, after=after)
     tenant, head = scope.tenant, after
     last: str | None = None
@@ -195,6 +207,7 @@ async def stream_text(
         RunFailed: the Run ended without completing; what was said before stands.
         InvalidArgument, RunNotFound, CorruptLog, NewerRecord: as `stream`.
     """
+    check_store(store)
     check_page(run_id, scope, after=after)
     text = _Text()
     start = await _turn_start(store, scope.tenant, run_id, after)

@@ -30,9 +30,11 @@ from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.admission import admit
 from psych_runtime.runtime.outside import (
     Request,
+    check_rest,
     opened,
     outside_unit,
     request_keys,
+    whole_log,
     write_several,
     write_unit,
 )
@@ -41,6 +43,8 @@ from psych_runtime.runtime.requests import (
     check_actor,
     check_json,
     check_key,
+    check_message_parts,
+    check_store,
     request_digest,
 )
 from psych_runtime.runtime.settle import next_input, next_key, next_key_row, successor
@@ -83,7 +87,8 @@ async def send(
     it is admitted at once; where it lives, that Run's end admits one for all that wait.
 
     Args:
-        message: a text, or parts: `[{"kind": "text", "text": ...}, ...]`; at most 256 KiB.
+        message: a text, or parts: `[{"kind": "text", "text": ...}, ...]`; at most 256 KiB, counted
+            as the record keeps it: as JSON in UTF-8.
         queue: "steer" is read before the next model call, "follow_up" when the model has
             answered, "next_run" by the next Run of the thread.
         by: who says it.
@@ -93,13 +98,15 @@ async def send(
     Raises:
         InvalidArgument, InvalidPayload, PayloadTooLarge: an argument; nothing was written.
         RunSettled, RunStopping: nobody will read it in this Run; send it with `next_run`.
-        QueueFull: 64 messages wait, or those for the next Run are together above 256 KiB.
+        QueueFull: 64 messages wait, or those for the next Run are together above 256 KiB as JSON.
         IdempotencyConflict: the key belongs to another request.
-        CorruptLog, ContentErased: the thread cannot go on behind its last Run.
+        CorruptLog: what the Run is at rest with does not fit together: nothing can follow in it.
+        ContentErased: the thread's last Run was erased: begin another thread.
         RunNotFound: not in this tenant.
         StoreUnavailable: it may or may not be stored; repeat with the same key.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_page(run_id, scope)
     said = _message(message)
     if queue not in _QUEUES:
@@ -134,6 +141,7 @@ async def cancel(
         InvalidArgument, IdempotencyConflict, RunNotFound, StoreUnavailable: as for `send`.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_page(run_id, scope)
     if entry_id is None:
         raise InvalidArgument(what="entry_id", problem=_ENTRY_ID)
@@ -164,7 +172,8 @@ def _message(given: object) -> UserMessage:
         raise InvalidPayload(what="message", problem="it is empty: pass a text, or parts")
     size = len(to_json(said))  # as the input of a Run it is smaller
     if size > MAX_CONTENT_BYTES:
-        raise PayloadTooLarge(what="message", size_bytes=size, bound_bytes=MAX_CONTENT_BYTES)
+        bound = MAX_CONTENT_BYTES
+        raise PayloadTooLarge(what="message", size_bytes=size, bound_bytes=bound, as_json=True)
     return said
 
 
@@ -173,6 +182,8 @@ def _of_parts(given: object) -> UserMessage:
         problem = f'pass a text, or parts like {{"kind": "text", "text": ...}}, not {given!r:.60}'
         raise InvalidPayload(what="message", problem=problem)
     parts = check_json(given, what="message")
+    if isinstance(parts, list):
+        check_message_parts(parts, what="message")
     try:
         return UserMessage.model_validate_json(to_json({"role": "user", "parts": parts}))
     except ValidationError as error:
@@ -209,6 +220,7 @@ class _Sending:
             header = await _tail(self._store, header)
             if header.state == "settled":
                 return await self._begin_next(header)
+        await check_rest(self._store, header)
         record = QueueEnqueued(
             run_id=header.run_id,
             id=self._system.new_id("rec"),
@@ -277,8 +289,8 @@ async def _why_over(store: Store, header: RunRow, entry_id: str) -> Exception:
         return CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
     reason: str | None = None
     queue: Queue | None = None
-    for row in await store.read(header.tenant, header.run_id, limit=header.head):
-        match decode(row).record:
+    for record in await whole_log(store, header):
+        match record:
             case QueueEnqueued() as one if one.entry_id == entry_id:
                 queue = one.queue
             case QueueConsumed() as one if entry_id in one.entries:

@@ -11,6 +11,7 @@ from psych_runtime._kin import known
 from psych_runtime.errors import InvalidArgument, RunNotFound
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import RunFilter, Store
+from psych_runtime.runtime.requests import check_store
 from psych_runtime.store._order import cursor_at
 from psych_schema.common import Scope
 from psych_schema.store import RunRow
@@ -47,6 +48,7 @@ async def purge(
         InvalidArgument: `before` or `limit` is none.
         StoreUnavailable, BlobUnavailable: repeat it.
     """
+    check_store(store)
     check_scope_type(scope)
     _check_before(before)
     if limit is not None:

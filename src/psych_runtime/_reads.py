@@ -42,9 +42,17 @@ from psych_runtime.errors import (
     WaitTimeout,
 )
 from psych_runtime.ports.store import Page, RunFilter, Store
-from psych_runtime.views import answer_view, report_view, status_view, thread_run, thread_view
+from psych_runtime.runtime.requests import check_store
+from psych_runtime.views import (
+    answer_view,
+    messages_passed_on,
+    report_view,
+    status_view,
+    thread_run,
+    thread_view,
+)
 from psych_schema.common import RunPhase, Scope
-from psych_schema.record import Record
+from psych_schema.record import Record, RunAdmitted
 from psych_schema.store import RecordRow, RunRow
 from psych_schema.view import AnswerView, ReportView, StatusView, ThreadRun, ThreadView
 
@@ -73,6 +81,7 @@ class _Log(NamedTuple):
 
 
 async def _log(store: Store, run_id: str, scope: Scope) -> _Log:
+    check_store(store)
     check_page(run_id, scope)
     return await _log_of(store, await store.header(scope.tenant, run_id))
 
@@ -100,6 +109,7 @@ async def status(store: Store, run_id: str, *, scope: Scope) -> StatusView:
 
     Raises RunNotFound for a Run of another tenant, too.
     """
+    check_store(store)
     check_page(run_id, scope)
     return await _status_of(store, await store.header(scope.tenant, run_id))
 
@@ -149,6 +159,7 @@ async def state(store: Store, run_id: str, *, scope: Scope) -> RunState:
         CorruptLog: the log is illegal or cannot be read; `reason` and `seq` say where.
         NewerRecord: a newer build wrote a part of it.
     """
+    check_store(store)
     check_page(run_id, scope)
     header = await store.header(scope.tenant, run_id)
     rows = await store.read(scope.tenant, run_id, limit=header.head)
@@ -172,6 +183,7 @@ async def records(
         RunNotFound: not in this tenant.
         CorruptLog, NewerRecord: a record cannot be read; ask for those before it with `limit`.
     """
+    check_store(store)
     check_page(run_id, scope, after=after, limit=limit)
     rows = await store.read(scope.tenant, run_id, after=after, limit=limit)
     if any(row.content is not None for row in rows):
@@ -203,6 +215,7 @@ async def list_runs(
     Raises InvalidArgument for an unknown state or a limit below 1, InvalidPayload for a cursor
     of something else.
     """
+    check_store(store)
     check_scope_type(scope)
     check_state(state)
     check_text(version, what="version", problem="pass its hash: version.hash")
@@ -231,12 +244,14 @@ async def thread(
     Args:
         run_id: any Run of the thread.
         cursor: of the page with the Runs behind these; None is the end of the thread.
-        limit: how many Runs a page has at most, 1 or more; the log of each is read.
+        limit: how many Runs a page has at most, 1 or more; the log of each is read, and for the
+            oldest that of the Run before it where that has who began it.
 
     Raises:
         RunNotFound: not in this tenant.
         InvalidArgument, InvalidPayload: the limit, or a cursor of something else.
     """
+    check_store(store)
     check_page(run_id, scope, limit=limit)
     check_text(cursor, what="cursor", problem="pass the cursor of the page before, unchanged")
     tenant = scope.tenant
@@ -247,10 +262,21 @@ async def thread(
     if row is None or row.thread != name:
         raise InvalidPayload(what="cursor", problem="it is of no page of this thread")
     runs: list[ThreadRun] = []
-    while row is not None and len(runs) < limit:
-        runs.append(thread_run(*await _log_of(store, row)))
-        row = await known(store, tenant, row.previous)
+    log: _Log | None = await _log_of(store, row)
+    while log is not None and len(runs) < limit:
+        row = await known(store, tenant, log.header.previous)
+        read_on = row is not None and (len(runs) + 1 < limit or _has_no_author(log))
+        before = await _log_of(store, row) if row is not None and read_on else None
+        passed_on = messages_passed_on(before.entries if before else (), log.header.run_id)
+        runs.append(thread_run(*log, passed_on=passed_on))
+        log = before
     return thread_view(name, runs, cursor=row.run_id if row else None)
+
+
+def _has_no_author(log: _Log) -> bool:
+    """Tell whether the input may be messages that the Run before has, with whoever said them."""
+    first = log.entries[0].record if log.entries else None
+    return isinstance(first, RunAdmitted) and first.by is None
 
 
 async def wait(
@@ -278,6 +304,7 @@ async def wait(
         CorruptLog: the Run will never get there.
         StoreUnavailable: the store was away when the time was over.
     """
+    check_store(store)
     check_page(run_id, scope)
     check_until(until)
     check_timeout(timeout_seconds)

@@ -5,15 +5,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
+from psych_runtime._arguments import check_timeout
 from psych_runtime._consent import Approve, approver
 from psych_runtime._decisions import Choice, decide
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
+from psych_runtime.errors import WaitTimeout
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.requests import JsonLike
+from psych_runtime.runtime.requests import JsonLike, check_store
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.store.open import open_store
@@ -90,36 +92,65 @@ class Session:
     ) -> AnswerView:
         """Run to the answer, or to what the Run waits for that nobody here decides.
 
-        Raises WaitTimeout; the Run goes on and can be asked for by its id.
+        Args:
+            timeout_seconds: how long at most, whoever is asked to approve included; None waits
+                as long as it takes. A plain function that blocks holds up the whole loop.
+
+        Raises:
+            WaitTimeout: the time is over; the Run goes on and can be asked for by its id.
+            InvalidArgument: what `approve` returned is no choice, or an edit that does not fit
+                the tool; nothing was decided, and the Run waits on.
         """
+        check_timeout(timeout_seconds)
         run = await self.start(spec, message, continues=continues)
         clock = asyncio.get_running_loop().time
         end = None if timeout_seconds is None else clock() + timeout_seconds
         while True:
             left = None if end is None else max(0.0, end - clock())
-            status = await wait(
-                self.store, run.run_id, scope=self.scope, until="suspended", timeout_seconds=left
-            )
-            if not await self._decide(status):
+            try:
+                status = await wait(
+                    self.store,
+                    run.run_id,
+                    scope=self.scope,
+                    until="suspended",
+                    timeout_seconds=left,
+                )
+            except WaitTimeout as error:  # it had only what was left
+                seconds = timeout_seconds or 0.0
+                raise WaitTimeout(
+                    run_id=run.run_id, until=error.until, timeout_seconds=seconds
+                ) from None
+            decisions = await self._choices(status, end, timeout_seconds)
+            if not decisions:
                 return await answer(self.store, run.run_id, scope=self.scope)
-
-    async def _decide(self, status: StatusView) -> bool:
-        """Ask about each call that waits for consent; False: nothing was decided."""
-        decisions: dict[str, Choice] = {}
-        for pending in status.pending_approvals if self._approve else ():
-            choice = await self._approve(pending) if self._approve else None
-            if choice is not None:
-                decisions[pending.approval_id] = choice
-        if decisions:
             await decide(
                 self.store,
-                status.run_id,
+                run.run_id,
                 scope=self.scope,
                 decisions=decisions,
                 by=_BY,
                 system=self.runtime.system,
             )
-        return bool(decisions)
+
+    async def _choices(
+        self, status: StatusView, end: float | None, timeout_seconds: float | None
+    ) -> dict[str, Choice]:
+        """Ask about each call that waits for consent. Raises WaitTimeout at the loop's `end`."""
+        choices: dict[str, Choice] = {}
+        limit = asyncio.timeout_at(end)
+        try:
+            async with limit:
+                for pending in status.pending_approvals if self._approve else ():
+                    choice = await self._approve(pending) if self._approve else None
+                    if choice is not None:
+                        choices[pending.approval_id] = choice
+        except TimeoutError:
+            if not limit.expired():  # it is whose function was asked
+                raise
+            raise WaitTimeout(
+                run_id=status.run_id, until="decided", timeout_seconds=timeout_seconds or 0.0
+            ) from None
+        return choices
 
     async def wait(self, run_id: str, *, timeout_seconds: float | None = None) -> StatusView:
         """Return once the Run has settled. Raises WaitTimeout."""
@@ -153,13 +184,16 @@ async def session(
         tenant: whose Runs they are.
         approve: who decides, while `ask` waits, about calls that the policy asks for: "terminal",
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
-            or None to leave it waiting.
+            or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
+            raises InvalidArgument, and at the terminal it is said and asked again.
         policy, context, system: as for Runtime.
     """
-    decides = approver(approve)
     registry = ToolRegistry() if registry is None else registry
+    decides = approver(approve, registry)
     registry.register_all(tools)
     scope = Scope(tenant=tenant)
+    if store is not None and not isinstance(store, str):
+        check_store(store)
     async with AsyncExitStack() as opened:
         if store is None or isinstance(store, str):
             url = "memory://" if store is None else store

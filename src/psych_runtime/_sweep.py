@@ -6,6 +6,7 @@ from typing import Final
 from psych_runtime.errors import CorruptRow, InvalidArgument, RunNotFound
 from psych_runtime.ports.blob import BlobOwner, BlobStore
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.requests import check_store
 
 __all__ = ["sweep"]
 
@@ -30,6 +31,7 @@ async def sweep(store: Store, blob: BlobStore, *, older_than_seconds: float = 86
         InvalidArgument: `older_than_seconds` is no such number.
         StoreUnavailable, BlobUnavailable: repeat it.
     """
+    check_store(store)
     _check_age(older_than_seconds)
     count = 0
     owner: BlobOwner | None = None

@@ -6,6 +6,7 @@ from typing import Final
 from psych_runtime._arguments import check_head, check_page
 from psych_runtime.errors import CorruptRow
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.requests import check_store
 from psych_runtime.views import Verification
 from psych_runtime.views._named_texts import NamedText
 from psych_schema.common import Scope
@@ -41,6 +42,7 @@ async def verify(
         InvalidArgument: `expected_head` is no hash.
         RunNotFound: not in this tenant.
     """
+    check_store(store)
     check_page(run_id, scope)
     check_head(expected_head)
     return await verify_pages(store, run_id, scope=scope, expected_head=expected_head)

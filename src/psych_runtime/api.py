@@ -8,6 +8,7 @@ from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.canonical import canonical_text, spec_hash
 from psych_runtime.core.issues import Issue
+from psych_runtime.core.json_schema import Work, check_json_schema
 from psych_runtime.core.validation import check_spec, read_spec
 from psych_runtime.errors import (
     ContentErased,
@@ -27,9 +28,10 @@ from psych_runtime.runtime.outside import PATIENCE_SECONDS, Request, write_outsi
 from psych_runtime.runtime.requests import (
     JsonLike,
     check_actor,
-    check_json,
+    check_input,
     check_key,
     check_scope,
+    check_store,
     request_digest,
 )
 from psych_runtime.runtime.runtime import Runtime
@@ -79,6 +81,7 @@ async def publish(
     if isinstance(spec, str) and not spec.lstrip().startswith("{"):
         message = "expected JSON text; load_spec(...) reads YAML, and files by their path"
         raise InvalidSpec([Issue("", message, "not_json")])
+    check_store(store)
     check_scope_type(scope)
     read = read_spec(spec)
     registry = check.registry if isinstance(check, Runtime) else check
@@ -115,7 +118,7 @@ async def dispatch(
 
     Args:
         version: a published Version, or its hash.
-        input: `{"message": text}` or any JSON value of at most 256 KiB.
+        input: `{"message": text or parts}` or any JSON value, of at most 256 KiB as JSON.
         idempotency_key: one per tenant; the same request again gives the first Run.
         deadline_seconds: from admission, suspensions not counted; None is the Spec's limit.
         continues: the settled Run at the end of a thread that this one goes on with.
@@ -131,12 +134,13 @@ async def dispatch(
         StoreUnavailable: it may or may not be admitted; repeat with the same key.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_scope_type(scope)
     check_scope(scope)
     check_text(continues, what="continues", problem="pass the id: run.run_id")
     check_key(idempotency_key, what="idempotency_key")
     _check_numbers(deadline_seconds, priority)
-    given = check_json(input, what="input")
+    given = check_input(input)
     hash = _hash_of(version)
     deadline_seconds = await _deadline(store, scope.tenant, version, deadline_seconds)
     asked = hash, scope.model_dump(), given, deadline_seconds, continues, priority, deltas
@@ -227,6 +231,7 @@ async def interrupt(
         StoreUnavailable: it may or may not be in the log; repeat with the same key.
     """
     system = ambient_system() if system is None else system
+    check_store(store)
     check_page(run_id, scope)
     check_actor(by)
     check_key(key, what="key")
@@ -254,17 +259,17 @@ def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]
     """Yield what is wrong with the schemas of granted tools and declared events (PUB-1)."""
     if not (spec.tools or spec.events):
         return
-    # loaded here, because jsonschema costs a fifth of a second that a reader need not pay
-    from psych_runtime.core.json_schema import check_json_schema
-
+    work = Work()  # of the whole Spec: many schemas must not take longer than one
     for place, event in enumerate(spec.events):
         if event.payload_schema is not None:
-            yield from check_json_schema(event.payload_schema, f"/events/{place}/payload_schema")
+            pointer = f"/events/{place}/payload_schema"
+            yield from check_json_schema(event.payload_schema, pointer, work=work)
     for place, granted in enumerate(spec.tools):
         tool = registry.get(granted.name) if registry and granted.kind == "code" else None
         if tool is not None:
             schema = tool.definition.model_dump(mode="json")["parameters"]
-            yield from check_json_schema(schema, f"/tools/{place}")
+            # pydantic judges the arguments; the schema only tells the model, patterns and all
+            yield from check_json_schema(schema, f"/tools/{place}", work=work, is_matched=False)
 
 
 def _access_issues(spec: Spec, patterns: Collection[str] | None) -> Iterator[Issue]:

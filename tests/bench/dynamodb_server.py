@@ -1,6 +1,5 @@
 """Tables of the bench's own in DynamoDB's emulator, gone with the block."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
@@ -10,7 +9,7 @@ from aiobotocore.session import get_session
 
 from tests.bench.servers import NAME
 from tests.services import start_server
-from tests.stores.dynamo import CREDENTIALS
+from tests.stores.aws import emulator_alone
 
 __all__ = ["LEASE_SECONDS", "DynamoPlace", "dynamodb_place"]
 
@@ -31,16 +30,20 @@ class DynamoPlace(NamedTuple):
 @asynccontextmanager
 async def dynamodb_place() -> AsyncIterator[DynamoPlace]:
     """Yield where tables may be made; they are deleted with the block."""
-    os.environ.update(CREDENTIALS)
     address, prefix = start_server("aws").url, f"{NAME}_"
-    opening = get_session().create_client("dynamodb", region_name=_REGION, endpoint_url=address)
-    async with opening as client:
-        try:
-            patience = LEASE_SECONDS / 3
-            url = f"dynamodb://{_REGION}?endpoint_url={address}&patience_seconds={patience:g}"
-            yield DynamoPlace(url, prefix, client)
-        finally:
-            async for page in client.get_paginator("list_tables").paginate():
-                for name in page["TableNames"]:
-                    if name.startswith(prefix):
-                        await client.delete_table(TableName=name)
+    patience = LEASE_SECONDS / 3
+    url = f"dynamodb://{_REGION}?endpoint_url={address}&patience_seconds={patience:g}"
+    with emulator_alone():
+        opening = get_session().create_client("dynamodb", region_name=_REGION, endpoint_url=address)
+        async with opening as client:
+            try:
+                yield DynamoPlace(url, prefix, client)
+            finally:
+                await _delete_tables(client, prefix)
+
+
+async def _delete_tables(client: AioBaseClient, prefix: str) -> None:
+    async for page in client.get_paginator("list_tables").paginate():
+        for name in page["TableNames"]:
+            if name.startswith(prefix):
+                await client.delete_table(TableName=name)

@@ -35,7 +35,7 @@ from tests.services import (
     stop_server,
 )
 from tests.services.kinds import KINDS
-from tests.stores.dynamo import CREDENTIALS
+from tests.stores.aws import emulator_alone
 from tests.stores.tables import MysqlTables, PostgresqlTables, SqlTables
 
 __all__ = ["PLACES", "NetPlace", "Place", "ServerPlace", "place"]
@@ -241,7 +241,7 @@ async def _dynamodb(folder: Path, lease_seconds: float) -> AsyncIterator[Place]:
     with _own_servers("aws"):
         stop_server("aws")  # which forgets what a run that was killed has left there
         server = _started("aws")
-        with _gate_to(server) as gate, _environment(CREDENTIALS):
+        with _gate_to(server) as gate, emulator_alone():
             options = f"patience_seconds={_answer_seconds(lease_seconds):g}&shards=1"
             address = f"endpoint_url=http://127.0.0.1:{gate.port}"
             made = EmulatorPlace(server, gate, f"dynamodb://us-east-1?{address}&{options}")

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["append", "fork_each"]
@@ -27,7 +28,7 @@ def fork_each(live: Callable[[str], Coroutine[object, object, None]]) -> None:
     When the input ends, so do the processes.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
-    children: list[int] = []
+    children: list[int] = []  # handles: the id of one that is long dead may be another's by now
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -35,10 +36,9 @@ def fork_each(live: Callable[[str], Coroutine[object, object, None]]) -> None:
             os.close(0)
             asyncio.run(live(line))
             os._exit(0)
-        children.append(child)
+        with suppress(ProcessLookupError):
+            children.append(os.pidfd_open(child))
         print(child, flush=True)
-    for child in children:
-        try:
-            os.kill(child, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    for handle in children:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)

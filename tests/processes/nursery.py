@@ -137,9 +137,14 @@ class Nursery[Job]:
         for process in self.processes:
             process.wait()
 
-    def close(self) -> None:
-        """End it and its processes."""
+    def empty(self) -> None:
+        """End every process and know of none: what comes next has a nursery as if new."""
         self.end_all()
         for process in self.processes:
             process.forget()
+        self.processes.clear()
+
+    def close(self) -> None:
+        """End it and its processes."""
+        self.empty()
         self._nursery.communicate()

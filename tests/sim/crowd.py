@@ -33,7 +33,7 @@ from tests.sim.talk import BUILTINS, TOOLS, Talker
 __all__ = ["crowd"]
 
 _TENANTS: Final = ("acme", "globex")
-_DEADLINES_SECONDS: Final = (900.0, 900.0, 900.0, 20.0, 60.0)
+_DEADLINES_SECONDS: Final = (900.0, 900.0, 900.0, 900.0, 6.0, 10.0, 20.0, 60.0)
 
 _mine: ContextVar[str] = ContextVar("mine", default="")
 """What a tool of one Run leaves behind must not be seen by another's (RUN-12)."""

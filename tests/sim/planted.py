@@ -8,14 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import psych_runtime
-from psych_runtime.store.faults import FaultKind
 
-__all__ = ["PLANTED", "WEATHER", "Edit", "find", "plant"]
+__all__ = ["PLANTED", "Edit", "find", "plant"]
 
 _SIMULATE: Final = (sys.executable, "-m", "tests.sim", "--stop", "--jobs", "1")
 
@@ -146,17 +145,6 @@ PLANTED: Final[Mapping[str, tuple[Edit, ...]]] = {
 """What is wrong, and the change that makes it so."""
 
 
-WEATHER: Final[Mapping[str, Sequence[FaultKind]]] = {
-    "deaths are declared without a lease of contact": ("away",),
-    "a run is taken under an epoch read later than it was judged": (
-        "crash_after",
-        "delayed",
-        "unheard",
-    ),
-}
-"""What strikes in the worlds that look for a fault; where nothing is said, everything."""
-
-
 def plant(name: str, folder: Path) -> None:
     """Copy the library into `folder`, with one fault."""
     source = Path(psych_runtime.__file__).parent
@@ -173,10 +161,9 @@ def plant(name: str, folder: Path) -> None:
 def find(name: str, folder: Path, *, seeds: int) -> str:
     """Run seeds of the copy with the fault until one fails; return what was printed."""
     plant(name, folder)
-    kinds = WEATHER.get(name, ())
     root = Path(__file__).parents[2]
     done = subprocess.run(
-        [*_SIMULATE, "--seeds", str(seeds), *(["--faults", *kinds] if kinds else [])],
+        [*_SIMULATE, "--seeds", str(seeds)],
         cwd=root,
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{root}"},
         capture_output=True,

@@ -17,14 +17,16 @@ from psych_runtime.store.faults import FAULT_KINDS, FaultKind
 from psych_runtime.testing.simulation import SimulationFailed, live_through
 from tests.sim.crowd import crowd
 
-__all__ = ["ALL", "Batch", "live", "main"]
+__all__ = ["ALL", "ENOUGH", "Batch", "live", "main", "missing"]
 
 ALL: Final[tuple[FaultKind, ...]] = tuple(FAULT_KINDS)
 """Every kind of fault that may strike a world."""
 
+ENOUGH: Final = 500
+"""Seeds in which each kind of fault must have struck."""
+
 _BATCH = 50
 _STORM_SECONDS = 20.0
-_ENOUGH = 500  # seeds in which each kind of fault must have struck
 _SHOWN = 10
 _TOLD = 1_000  # seeds between two lines of progress in a file
 _CHECKED = ("records", "commits", "states compared", "effects", "deaths")
@@ -123,14 +125,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begun = time.perf_counter()
     faults = tuple(given.faults)
     found = _all(seeds, given.jobs, stop=given.stop, faults=faults)
-    whole = faults == ALL and not found.failures and found.seeds >= _ENOUGH
-    missing = list(_missing(found)) if whole else []
+    whole = faults == ALL and not found.failures and found.seeds >= ENOUGH
+    lacking = list(missing(found)) if whole else []
     for line in _lines(found, time.perf_counter() - begun, faults):
         print(line)
-    for problem in missing:
+    for problem in lacking:
         print(f"FAILED: {problem}")
     unfound = _planted(given.seeds) if given.planted else 0
-    return 1 if found.failures or missing or unfound else 0
+    return 1 if found.failures or lacking or unfound else 0
 
 
 def _all(seeds: Sequence[int], jobs: int, *, stop: bool, faults: Sequence[FaultKind]) -> Batch:
@@ -159,7 +161,7 @@ def _tell(part: Batch, so_far: int, seeds: int) -> None:
         print(f"{so_far} of {seeds} seeds", file=sys.stderr, flush=True)
 
 
-def _missing(found: Batch) -> Iterator[str]:
+def missing(found: Batch) -> Iterator[str]:
     """Yield what so many seeds should have lived through and did not."""
     for kind, meaning in FAULT_KINDS.items():
         if not found.struck.get(kind):
@@ -197,7 +199,7 @@ def _planted(seeds: int) -> int:
     print("planted faults, and the first seed that finds each:")
     for name in PLANTED:
         with tempfile.TemporaryDirectory() as folder:
-            lines = find(name, Path(folder), seeds=min(seeds, _ENOUGH)).splitlines()
+            lines = find(name, Path(folder), seeds=min(seeds, ENOUGH)).splitlines()
         failed = [line for line in lines if line.startswith("FAILED: seed")]
         unfound += not failed
         print(f"  {name}\n    {failed[0][:160] if failed else 'NOT FOUND'}")

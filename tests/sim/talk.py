@@ -33,7 +33,12 @@ BUILTINS: tuple[BuiltinName, ...] = (
     "wait_for_event",
     "wait_for_time",
 )
-_WEIGHTS = (8, 6, 4, 2, 6, 2, 1, 1, 1, 1)
+_SLOWNESS = (1.0, 1.0, 1.0, 5.0)  # of models: one call takes longer than a lease, or never does
+_WEIGHTS = (
+    (8, 6, 4, 2, 6, 2, 1, 1, 1, 1),
+    (8, 6, 4, 2, 6, 2, 1, 1, 1, 1),
+    (1, 20, 1, 1, 1, 1, 0, 0, 0, 0),  # looks around, for which it needs nobody's leave
+)
 
 
 class Talker:
@@ -48,6 +53,8 @@ class Talker:
         self.reported: list[Usage] = []
         self._seed = seed
         self._chance = Random(f"{seed}:model")
+        self._slowness = self._chance.choice(_SLOWNESS)
+        self._weights = self._chance.choice(_WEIGHTS)
 
     def models(self) -> frozenset[str] | None:
         """Return that it takes every name."""
@@ -57,7 +64,7 @@ class Talker:
         """Say what comes next in the script, or fail."""
         self._check_pairs(request)
         chance = self._chance
-        await asyncio.sleep(chance.uniform(0.05, 1.5))
+        await asyncio.sleep(self._slowness * chance.uniform(0.05, 1.5))
         if not self.calm and chance.random() < 0.1:
             raise ModelTransient("busy", retry_after_seconds=chance.choice((None, 1.0, 7.0)))
         if not self.calm and chance.random() < 0.01:
@@ -93,7 +100,7 @@ class Talker:
         chance = Random(f"{self._seed}:{first}:{turn}")
         if turn and (turn > 6 or chance.random() < 0.45):
             return []
-        return chance.choices((*TOOLS, *BUILTINS), _WEIGHTS, k=chance.randrange(1, 4))
+        return chance.choices((*TOOLS, *BUILTINS), self._weights, k=chance.randrange(1, 4))
 
     def _check_pairs(self, request: ModelRequest) -> None:
         """See that each call has its answer right behind it, as providers demand."""

@@ -1,13 +1,12 @@
-"""The DynamoDB store for tests: tables of its own in the emulator, and credentials for it."""
+"""The DynamoDB store for tests: tables of its own in the emulator."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import Final
 
 import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
-import pytest
 
 from psych_runtime._system import System
 from psych_runtime.ports.store import Store
@@ -15,25 +14,9 @@ from psych_runtime.store.dynamodb._url import options_of
 from psych_runtime.store.dynamodb.store import DynamoStore
 from tests.services import start_server
 
-__all__ = ["CREDENTIALS", "dynamo_place", "dynamo_store"]
+__all__ = ["dynamo_place", "dynamo_store"]
 
-CREDENTIALS: Final = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-}
 _NUMBERS: Final[Iterator[int]] = count(1)
-
-
-@contextmanager
-def _credentials() -> Iterator[None]:
-    patch = pytest.MonkeyPatch()
-    for name, value in CREDENTIALS.items():
-        patch.setenv(name, value)
-    yield
-    patch.undo()
 
 
 def dynamo_place() -> tuple[str, str]:
@@ -45,7 +28,6 @@ def dynamo_place() -> tuple[str, str]:
 @asynccontextmanager
 async def dynamo_store(clock: System) -> AsyncIterator[Store]:
     """Yield a store whose tables are new; the emulator forgets them with the server."""
-    with _credentials():
-        async with DynamoStore(options_of(*dynamo_place()), clock) as store:
-            await store.migrate()
-            yield store
+    async with DynamoStore(options_of(*dynamo_place()), clock) as store:
+        await store.migrate()
+        yield store

@@ -57,6 +57,10 @@ class ApprovalRequested(Open):
     risk: Risk
     arguments: JsonValue = None
     digest: Sha256
+    definition: Sha256 | None = None
+    "The hash of the tool as it was offered; a tool that is another by then is asked about anew."
+    reason: Annotated[str, Field(max_length=512)] | None = None
+    "Why somebody must decide, in the words of the policy or the engine. It is no content: erasing a Run leaves it."
     expires_at: Instant | None = None
     "In store time; bounds the decision."
     supersedes: Id | None = None

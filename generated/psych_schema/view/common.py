@@ -21,6 +21,8 @@ class PendingApproval(Open):
     identity: ToolIdentity
     risk: Risk
     arguments: JsonValue = None
+    reason: str | None = None
+    "Why somebody must decide; null: the policy gave no reason."
     expires_at: Instant | None = None
     requested_at: Instant
 

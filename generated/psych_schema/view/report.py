@@ -67,6 +67,9 @@ class ToolCallLine(Open):
     tries: Count
     recovered: bool
     "It was open when its worker died."
+    decision: Literal["approve", "deny", "edit", "expired"] | None = None
+    "What a person said of it last; null: nobody was asked, or has decided."
+    decided_by: str | None = None
     started_at: Instant | None = None
     seconds: Seconds | None = None
 

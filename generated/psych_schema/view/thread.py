@@ -21,9 +21,9 @@ class SaidByUser(Open):
     by: Actor | None = None
     "Who said it; null when nobody told."
     entry_id: Id | None = None
-    "Null of the input."
+    "Null of an input that no queue held."
     queue: Queue | None = None
-    "Null of the input."
+    "Null of an input that no queue held."
     text: str | None = None
     "Values that are no text stand in it as JSON."
     attachments: tuple[BlobPart, ...] = ()
@@ -78,7 +78,7 @@ class UnreadMessage(Open):
     entry_id: Id
     queue: Queue
     state: Literal["queued", "cancelled", "left", "passed_on"]
-    "queued: it waits; cancelled: it was taken back; left: the Run ended first; passed_on: it is input of the next Run, which has its words."
+    "queued: it waits; left: the Run ended first. The others are of no message that is unread."
     seq: Ordinal
     at: Instant
     by: Actor | None = None

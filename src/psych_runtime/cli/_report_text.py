@@ -1,6 +1,7 @@
 """A report as text: outcome, attempts, calls, totals, what happened when, and what to know."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from psych_runtime.cli._text import clean, columns, instant, seconds
 from psych_runtime.cli._waterfall import waterfall
@@ -9,7 +10,13 @@ from psych_schema.view import ModelCallLine, ReportView, ToolCallLine
 
 __all__ = ["report_text"]
 
-_UNKNOWN = "-"
+_UNKNOWN: Final = "-"
+_DECIDED: Final = {
+    "approve": "approved",
+    "deny": "denied",
+    "edit": "edited",
+    "expired": "expired",
+}
 
 
 def report_text(report: ReportView) -> Iterator[str]:
@@ -98,6 +105,9 @@ def _tools(report: ReportView) -> Iterator[str]:
 
 def _tool(one: ToolCallLine) -> tuple[str, ...]:
     outcome = f"{one.outcome}, {one.code}" if one.code else one.outcome
+    if one.decision is not None:
+        by = f" by {one.decided_by}" if one.decided_by else ""
+        outcome = f"{outcome}, {_DECIDED[one.decision]}{by}"
     return (
         one.name or one.identity or _UNKNOWN,
         f"{outcome} (recovered)" if one.recovered else outcome,

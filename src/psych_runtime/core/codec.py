@@ -216,7 +216,7 @@ def _seal(
         content=content,
         salt=salt,
     )
-    return Sealed(row, record, sha256(body))
+    return Sealed(row, record, sha256(body), rest)
 
 
 def _rest(draft: Record) -> str:

@@ -1,6 +1,6 @@
 """What a blob store raises on purpose."""
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief
 
 __all__ = [
     "BlobCorrupt",
@@ -73,7 +73,7 @@ class BlobNotFound(BlobError):
         self.run_id = run_id
         self.hash = hash
         super().__init__(
-            f"run {run_id!r} has no blob {hash!r} in this tenant; "
+            f"run {brief(run_id)!r} has no blob {brief(hash)!r} in this tenant; "
             "check the reference and the scope, or it has been erased"
         )
 
@@ -87,6 +87,6 @@ class BlobCorrupt(BlobError):
         self.run_id = run_id
         self.hash = hash
         super().__init__(
-            f"blob {hash} of run {run_id!r} has other bytes than its hash says; "
+            f"blob {brief(hash)} of run {brief(run_id)!r} has other bytes than its hash says; "
             "restore it from a backup, or put the same bytes again"
         )

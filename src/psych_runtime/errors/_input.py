@@ -1,9 +1,9 @@
 """What a caller gave."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief
 
 if TYPE_CHECKING:
     from psych_runtime.core.issues import Issue
@@ -17,6 +17,8 @@ __all__ = [
     "PayloadTooLarge",
     "RegistrationError",
 ]
+
+_PROBLEM: Final = 2000  # characters: it may name a place in what was given
 
 
 class InvalidSpec(PsychError):
@@ -39,7 +41,9 @@ class RegistrationError(PsychError):
         self.tool = tool
         self.parameter = parameter
         self.problem = problem
-        where = f"tool {tool!r}" + (f", parameter {parameter!r}" if parameter else "")
+        where = f"tool {brief(tool)!r}"
+        if parameter:
+            where += f", parameter {brief(parameter)!r}"
         super().__init__(f"{where}: {problem}")
 
 
@@ -50,16 +54,23 @@ class InputError(PsychError):
 
 
 class PayloadTooLarge(InputError):
-    """A value above its bound (LOG-5, R-30); nothing was written."""
+    """A value above its bound (LOG-5, R-30); nothing was written.
+
+    `as_json`: its bytes are counted as JSON in UTF-8, quotes and escapes with them.
+    """
 
     code = "payload_too_large"
 
-    def __init__(self, *, what: str, size_bytes: int, bound_bytes: int) -> None:
+    def __init__(
+        self, *, what: str, size_bytes: int, bound_bytes: int, as_json: bool = False
+    ) -> None:
         self.what = what
         self.size_bytes = size_bytes
         self.bound_bytes = bound_bytes
+        self.as_json = as_json
+        counted = "bytes as JSON" if as_json else "bytes"
         super().__init__(
-            f"{what} has {size_bytes} bytes, the bound is {bound_bytes}; "
+            f"{brief(what)} has {size_bytes} {counted}, the bound is {bound_bytes}; "
             "make it smaller or pass a reference"
         )
 
@@ -72,7 +83,7 @@ class InvalidArgument(InputError):
     def __init__(self, *, what: str, problem: str) -> None:
         self.what = what
         self.problem = problem
-        super().__init__(f"{what}: {problem}")
+        super().__init__(f"{brief(what)}: {brief(problem, most=_PROBLEM)}")
 
 
 class InvalidPayload(InputError):
@@ -91,7 +102,7 @@ class InvalidPayload(InputError):
         self.line = line
         self.column = column
         where = "" if line is None else f" (line {line}, column {column})"
-        super().__init__(f"{what}: {problem}{where}")
+        super().__init__(f"{brief(what)}: {brief(problem, most=_PROBLEM)}{where}")
 
 
 class MemoryFull(InputError):

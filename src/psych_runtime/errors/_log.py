@@ -1,6 +1,6 @@
 """What concerns a log."""
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief
 
 __all__ = ["ContentErased", "CorruptLog", "LogError", "NewerRecord"]
 
@@ -21,7 +21,8 @@ class CorruptLog(LogError):
         self.run_id = run_id
         self.seq = seq
         super().__init__(
-            f"{reason}: run {run_id} at seq {seq}; the log is left as it is, see `psych log`"
+            f"{reason}: run {brief(run_id)} at seq {seq}; the log is left as it is, and nothing "
+            "follows in it: see `psych log`, and begin another thread"
         )
 
 
@@ -36,18 +37,19 @@ class NewerRecord(LogError):
         self.type = type
         self.needs_version = needs_version
         super().__init__(
-            f"run {run_id} at seq {seq}: {type!r} needs schema version {needs_version}; "
-            "upgrade psych-runtime"
+            f"run {brief(run_id)} at seq {seq}: {brief(type)!r} needs schema version "
+            f"{needs_version}; upgrade psych-runtime"
         )
 
 
 class ContentErased(LogError):
-    """What people, models and tools said in this Run has been erased."""
+    """What people, models and tools said in this Run has been erased: no Run goes on with it."""
 
     code = "content_erased"
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
         super().__init__(
-            f"the contents of run {run_id} have been erased; its facts and totals are left"
+            f"the contents of run {brief(run_id)} have been erased, its facts and totals are left; "
+            "no run goes on with it: begin another thread, with dispatch() and no continues"
         )

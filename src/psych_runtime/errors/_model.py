@@ -1,6 +1,6 @@
 """What a model client and the egress raise."""
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief
 
 __all__ = [
     "ContextOverflow",
@@ -54,7 +54,7 @@ class EgressDenied(PsychError):
     def __init__(self, *, host: str, reason: str) -> None:
         self.host = host
         self.reason = reason
-        super().__init__(f"no connection to {host!r}: {reason}")
+        super().__init__(f"no connection to {brief(host)!r}: {reason}")
 
 
 class EgressFailed(PsychError):
@@ -66,4 +66,4 @@ class EgressFailed(PsychError):
         self.host = host
         self.problem = problem
         self.sent = sent
-        super().__init__(f"{host!r}: {problem}")
+        super().__init__(f"{brief(host)!r}: {problem}")

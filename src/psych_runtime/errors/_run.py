@@ -1,8 +1,9 @@
 """What concerns one Run or Version."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief, lasting
 
 __all__ = [
     "ApprovalConflict",
@@ -28,7 +29,27 @@ __all__ = [
 ]
 
 
-_REACHED = {"settled": "settled", "suspended": "settled or suspended"}
+_REACHED: Final = {
+    "decided": "been decided about",
+    "settled": "settled",
+    "suspended": "settled or suspended",
+}
+_LISTED: Final = 8
+_FULL: Final = {
+    "bytes": (
+        "messages for the next run queued, and together with this one above {} bytes as JSON; "
+        "wait until some are read, or cancel some"
+    ),
+    "entries": "{} messages queued; wait until some are read, or cancel some",
+    "events": (
+        "{} events kept that it has not waited for; deliver this one again when it waits, "
+        "or interrupt the run"
+    ),
+}
+
+
+def _run(run_id: str) -> str:
+    return f"run {brief(run_id)}"
 
 
 class RunError(PsychError):
@@ -44,7 +65,7 @@ class RunNotFound(RunError):
 
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
-        super().__init__(f"no run {run_id!r} in this tenant; check the id and the scope")
+        super().__init__(f"no run {brief(run_id)!r} in this tenant; check the id and the scope")
 
 
 class VersionNotFound(RunError):
@@ -54,20 +75,27 @@ class VersionNotFound(RunError):
 
     def __init__(self, *, version: str) -> None:
         self.version = version
-        super().__init__(f"no version {version!r} in this tenant; publish the spec first")
+        super().__init__(f"no version {brief(version)!r} in this tenant; publish the spec first")
 
 
 class RunSettled(RunError):
-    """The Run has ended; nothing was written. A message may start the next Run of the thread."""
+    """The Run has ended; nothing was written. A message may start the next Run of the thread.
+
+    `erased`: what was said in it is gone, so that no Run goes on with it.
+    """
 
     code = "run_settled"
 
-    def __init__(self, *, run_id: str) -> None:
+    def __init__(self, *, run_id: str, erased: bool = False) -> None:
         self.run_id = run_id
-        super().__init__(
-            f"run {run_id} has settled; to go on, dispatch with continues={run_id!r} or send "
-            'with queue="next_run"'
+        self.erased = erased
+        given = brief(run_id)
+        remedy = (
+            "has been erased; begin another thread, with dispatch() and no continues"
+            if erased
+            else f'to go on, dispatch with continues={given!r} or send with queue="next_run"'
         )
+        super().__init__(f"run {given} has settled{' and ' if erased else '; '}{remedy}")
 
 
 class RunNotSettled(RunError):
@@ -83,13 +111,13 @@ class RunNotSettled(RunError):
         self.run_id = run_id
         self.state = state
         self.follows = follows
-        goes_on = "" if follows is None else f", which goes on with run {follows},"
+        goes_on = "" if follows is None else f", which goes on with {_run(follows)},"
         remedy = (
             "no record can follow in its log: delete its rows in the database"
             if state == "corrupt"
             else "wait for it, or interrupt it, then erase"
         )
-        super().__init__(f"run {run_id}{goes_on} has not settled: it is {state}; {remedy}")
+        super().__init__(f"{_run(run_id)}{goes_on} has not settled: it is {state}; {remedy}")
 
 
 class RunStopping(RunError):
@@ -103,8 +131,8 @@ class RunStopping(RunError):
     def __init__(self, *, run_id: str) -> None:
         self.run_id = run_id
         super().__init__(
-            f"run {run_id} is stopping already; to interrupt with force=True gives up what cannot "
-            'be interrupted, to send with queue="next_run" reaches the next Run'
+            f"{_run(run_id)} is stopping already; to interrupt with force=True gives up what "
+            'cannot be interrupted, to send with queue="next_run" reaches the next Run'
         )
 
 
@@ -122,7 +150,7 @@ class RunFailed(RunError):
         self.reason = reason
         why = state if reason in (None, state) else f"{state}, {reason}"
         super().__init__(
-            f"run {run_id} did not complete ({why}); `psych report` tells what happened"
+            f"{_run(run_id)} did not complete ({why}); `psych report` tells what happened"
         )
 
 
@@ -137,7 +165,9 @@ class IdempotencyConflict(RunError):
     def __init__(self, *, key: str, run_id: str) -> None:
         self.key = key
         self.run_id = run_id
-        super().__init__(f"key {key!r} belongs to another request, of run {run_id}; use a new key")
+        super().__init__(
+            f"key {brief(key)!r} belongs to another request, of {_run(run_id)}; use a new key"
+        )
 
 
 class NotThreadTail(RunError):
@@ -150,15 +180,15 @@ class NotThreadTail(RunError):
         self.tail = tail
         self.state = state
         super().__init__(
-            f"run {run_id} is not the settled tail of its thread: that is {tail} ({state})"
+            f"{_run(run_id)} is not the settled tail of its thread: that is {brief(tail)} ({state})"
         )
 
 
 class QueueFull(RunError):
-    """The Run has as many messages queued as it takes (R-18); nothing was written.
+    """The Run has as much queued as it takes (R-18); nothing was written.
 
-    `reason` says which bound: entries, or bytes of those for the next Run together. Wait until
-    some have been read, or cancel some.
+    `reason` says which bound: entries, or bytes of those for the next Run together: wait until
+    some have been read, or cancel some; or events, that nobody has waited for yet.
     """
 
     code = "queue_full"
@@ -167,12 +197,7 @@ class QueueFull(RunError):
         self.run_id = run_id
         self.reason = reason
         self.bound = bound
-        what = (
-            f"{bound} messages queued"
-            if reason == "entries"
-            else f"messages for the next run queued, and together with this one above {bound} bytes"
-        )
-        super().__init__(f"run {run_id} has {what}; wait until some are read, or cancel some")
+        super().__init__(f"{_run(run_id)} has {_FULL[reason].format(bound)}")
 
 
 class EntryNotFound(RunError):
@@ -184,7 +209,8 @@ class EntryNotFound(RunError):
         self.run_id = run_id
         self.entry_id = entry_id
         super().__init__(
-            f"run {run_id} was sent no message {entry_id!r}; pass run_id and entry_id of a receipt"
+            f"{_run(run_id)} was sent no message {brief(entry_id)!r}; "
+            "pass run_id and entry_id of a receipt"
         )
 
 
@@ -201,7 +227,9 @@ class EntryOver(RunError):
         self.run_id = run_id
         self.entry_id = entry_id
         self.reason = reason
-        super().__init__(f"message {entry_id} of run {run_id} is not queued any more: {reason}")
+        super().__init__(
+            f"message {brief(entry_id)} of {_run(run_id)} is not queued any more: {reason}"
+        )
 
 
 class ApprovalError(RunError):
@@ -219,7 +247,8 @@ class ApprovalNotFound(ApprovalError):
         self.run_id = run_id
         self.name = name
         super().__init__(
-            f"run {run_id} waits for no decision about {name!r}; status() lists what it waits for"
+            f"{_run(run_id)} waits for no decision about {brief(name)!r}; "
+            "status() lists what it waits for"
         )
 
 
@@ -233,8 +262,8 @@ class ApprovalConflict(ApprovalError):
         self.name = name
         self.decision = decision
         self.by = by
-        who = "somebody" if by is None else by
-        super().__init__(f"{who} decided about {name} of run {run_id} before: {decision}")
+        who = "somebody" if by is None else brief(by)
+        super().__init__(f"{who} decided about {brief(name)} of {_run(run_id)} before: {decision}")
 
 
 class ApprovalOver(ApprovalError):
@@ -249,7 +278,9 @@ class ApprovalOver(ApprovalError):
         self.run_id = run_id
         self.name = name
         self.reason = reason
-        super().__init__(f"nobody can decide about {name} of run {run_id} any more: it is {reason}")
+        super().__init__(
+            f"nobody can decide about {brief(name)} of {_run(run_id)} any more: it is {reason}"
+        )
 
 
 class ApprovalSuperseded(ApprovalError):
@@ -262,22 +293,33 @@ class ApprovalSuperseded(ApprovalError):
         self.name = name
         self.by = by
         super().__init__(
-            f"{name} of run {run_id} is superseded by {by}; look at its arguments and decide anew"
+            f"{brief(name)} of {_run(run_id)} is superseded by {brief(by)}; "
+            "look at its arguments and decide anew"
         )
 
 
 class WaitNotFound(RunError):
-    """The Run waits for no such thing, or for several and none was named; `open` lists them."""
+    """The Run waits for no such thing, or for several and none was named; `open` lists them.
+
+    `why` says what the one named is, to which nobody delivers, and how it ends.
+    """
 
     code = "wait_not_found"
 
-    def __init__(self, *, run_id: str, wait: str | None, open: Sequence[str]) -> None:
+    def __init__(
+        self, *, run_id: str, wait: str | None, open: Sequence[str], why: str | None = None
+    ) -> None:
         self.run_id = run_id
         self.wait = wait
         self.open = tuple(open)
-        found = ", ".join(open) or "nothing that anybody could deliver"
-        asked = "which wait is not said" if wait is None else f"it has no wait {wait!r}"
-        super().__init__(f"run {run_id}: {asked}; it waits for {found}")
+        self.why = why
+        found = ", ".join(self.open[:_LISTED]) or "nothing that anybody could deliver"
+        if len(self.open) > _LISTED:
+            found += f" and {len(self.open) - _LISTED} more; status() lists them"
+        asked = why
+        if asked is None:
+            asked = "which wait is not said" if wait is None else f"it has no wait {brief(wait)!r}"
+        super().__init__(f"{_run(run_id)}: {asked}; it waits for {found}")
 
 
 class WaitOver(RunError):
@@ -289,11 +331,14 @@ class WaitOver(RunError):
         self.run_id = run_id
         self.wait = wait
         self.how = how
-        super().__init__(f"wait {wait} of run {run_id} is over: {how}")
+        super().__init__(f"wait {brief(wait)} of {_run(run_id)} is over: {how}")
 
 
 class WaitTimeout(RunError):
-    """`wait` gave up; the Run goes on."""
+    """`wait` gave up, or a session's `ask`; the Run goes on.
+
+    `until` says for what it was: settled, suspended, a seq, or decided (by whom `ask` asked).
+    """
 
     code = "wait_timeout"
 
@@ -302,6 +347,6 @@ class WaitTimeout(RunError):
         self.until = until
         self.timeout_seconds = timeout_seconds
         super().__init__(
-            f"run {run_id} has not {_REACHED.get(until, f'reached {until}')} after "
-            f"{timeout_seconds:g} s; it goes on: look at its status, or wait again"
+            f"{_run(run_id)} has not {_REACHED.get(until, f'reached {until}')} after "
+            f"{lasting(timeout_seconds)}; it goes on: look at its status, or wait again"
         )

@@ -1,6 +1,6 @@
 """What a store raises on purpose."""
 
-from psych_runtime.errors._base import PsychError
+from psych_runtime.errors._base import PsychError, brief
 
 __all__ = [
     "CorruptRow",
@@ -104,7 +104,8 @@ class CorruptRow(StoreError):
         self.cursor = cursor
         hint = ": the log of a run says what its header must be" if table == "run" else ""
         super().__init__(
-            f"the row {key} of table {table} cannot be read ({problem}); set the column right{hint}"
+            f"the row {brief(key)} of table {table} cannot be read ({problem}); "
+            f"set the column right{hint}"
         )
 
 

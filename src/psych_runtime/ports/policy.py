@@ -1,13 +1,18 @@
 """The policy port: whether a Run may begin, which tools it may see, whether a call may run."""
 
+import math
 from collections.abc import Collection, Mapping
-from typing import Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
+from psych_runtime.errors import InvalidArgument
 from psych_schema.common import Risk, Scope
 
 __all__ = ["Allow", "Ask", "Decision", "Deny", "Policy", "ToolFacts"]
+
+_MAX_EXPIRES_SECONDS: Final = 1e9  # as in Specs: schema/spec/people.json
 
 
 class ToolFacts(NamedTuple):
@@ -32,15 +37,42 @@ class Deny(NamedTuple):
     kind: Literal["deny"] = "deny"
 
 
-class Ask(NamedTuple):
-    """A person must decide, within `expires_seconds`; None is as long as it takes."""
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person must decide, within `expires_seconds`; None is as long as it takes.
+
+    Whoever decides reads `reason`, of which 512 bytes are kept. It stays when a Run is erased:
+    name no person in it. Raises InvalidArgument for a time that nobody can keep.
+    """
 
     reason: str | None = None
     expires_seconds: float | None = None
     kind: Literal["ask"] = "ask"
 
+    def __post_init__(self) -> None:
+        _check_reason(self.reason)
+        _check_seconds(self.expires_seconds)
+
 
 type Decision = Allow | Deny | Ask
+
+
+def _check_reason(reason: object) -> None:
+    if reason is not None and not isinstance(reason, str):
+        problem = f"Ask(reason={reason!r:.40}): pass a text, or None"
+        raise InvalidArgument(what="policy", problem=problem)
+
+
+def _check_seconds(seconds: object) -> None:
+    number = math.nan
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        number = seconds
+    if seconds is not None and not 0 < number <= _MAX_EXPIRES_SECONDS:
+        problem = (
+            f"Ask(expires_seconds={seconds!r:.40}): pass more than 0 and at most "
+            f"{_MAX_EXPIRES_SECONDS:.0f} seconds, or None"
+        )
+        raise InvalidArgument(what="policy", problem=problem)
 
 
 class Policy(Protocol):

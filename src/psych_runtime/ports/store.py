@@ -78,6 +78,7 @@ class Sealed(NamedTuple):
     row: RecordRow
     record: Record
     hash: str  # SHA-256 of row.body
+    own: str | None = None  # how row.body ends, when the codec wrote it: `{` and its own fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Consent: asked for before a call runs, used up by the record that starts it (R-12).
 
-A grant is for one call, these effective arguments and this tool. Where one of them is another
-by now, a new approval takes its place.
+A grant is for one call, these arguments and this tool as it was defined. Where one of them is
+another by now, a new approval takes its place, and says why.
 """
 
 from collections.abc import Iterator
@@ -18,18 +18,20 @@ from psych_schema.record import ApprovalDecided, ApprovalExpired, ApprovalReques
 
 __all__ = [
     "Cleared",
+    "Unknown",
     "clear",
     "denial",
     "digest_of",
     "expired",
     "grant_of",
-    "has_room",
     "is_decided",
     "request",
 ]
 
-_MOST: Final = 48  # of the 128 that a header names; queues may have 64
 _REASON_BYTES: Final = 2048
+_WHY_BYTES: Final = 512  # as the schema has it: schema/record/approval.json
+_CHANGED: Final = "Asked again: the tool has changed since somebody decided."
+_MISFIT: Final = "Asked again: the edited arguments do not fit the tool."
 
 
 class Cleared(NamedTuple):
@@ -37,6 +39,13 @@ class Cleared(NamedTuple):
 
     arguments: Arguments
     approval_id: str | None = None
+
+
+class Unknown(NamedTuple):
+    """A call began, and what was consented to does not fit any more: nobody can say how it ended.
+
+    Nobody consented to anything else, either.
+    """
 
 
 def digest_of(attempt: Attempt, arguments: Arguments) -> str:
@@ -54,11 +63,10 @@ def grant_of(attempt: Attempt, call_id: str) -> ApprovalDecided | None:
 
 def clear(
     attempt: Attempt, call_id: str, tool: RegisteredTool, asked: Arguments, decision: Allow | Ask
-) -> Cleared | Ask | None:
+) -> Cleared | Ask | Unknown:
     """Return what the call may start with, or that somebody must be asked, again perhaps.
 
-    One that was started before is the same call: it names no consent, and needs none. None: it
-    was, and what was consented to does not fit any more; nobody consented to anything else.
+    One that was started before is the same call: it names no consent, and needs none.
     """
     requested = attempt.awaited.approval(call_id)
     decided = None if requested is None else attempt.awaited.decision(requested.approval_id)
@@ -66,13 +74,21 @@ def clear(
     if requested is None or decided is None:
         return Cleared(asked) if again or isinstance(decision, Allow) else decision
     arguments = _consented(tool, asked, decided)
-    fits = arguments is not None and decided.digest == digest_of(attempt, arguments)
-    same = requested.identity == tool.identity and requested.risk == tool.risk
-    if arguments is not None and fits and same:
-        return Cleared(arguments, None if again else requested.approval_id)
-    if again:
-        return None
-    return decision if isinstance(decision, Ask) else Ask()
+    if arguments is None or decided.digest != digest_of(attempt, arguments):
+        return Unknown() if again else _anew(decision, _MISFIT)
+    if requested.identity != tool.identity or requested.risk != tool.risk:
+        return Unknown() if again else _anew(decision, _CHANGED)
+    if not again and requested.definition not in (None, tool.hash):
+        return _anew(decision, _CHANGED)
+    return Cleared(arguments, None if again else requested.approval_id)
+
+
+def _anew(decision: Allow | Ask, why: str) -> Ask:
+    """Return what asks once more; the policy's own time holds."""
+    if isinstance(decision, Allow):
+        return Ask(why)
+    said = f"{why} {decision.reason}" if decision.reason else why
+    return Ask(said, decision.expires_seconds)
 
 
 def _consented(
@@ -92,12 +108,6 @@ def is_decided(attempt: Attempt, call_id: str) -> bool:
     return asked is None or attempt.state.get("approval", asked.approval_id).phase != "open"
 
 
-def has_room(attempt: Attempt) -> bool:
-    """Tell whether one more call may wait: a header names so many things as open, no more."""
-    waiting = sum(1 for _ in attempt.state.ids("approval", "open", "granted"))
-    return waiting + len(attempt.asking) < _MOST
-
-
 def request(
     attempt: Attempt, call_id: str, tool: RegisteredTool, arguments: Arguments, ask: Ask
 ) -> ApprovalRequested:
@@ -114,6 +124,8 @@ def request(
         risk=tool.risk,
         arguments=dict(arguments.effective),
         digest=digest_of(attempt, arguments),
+        definition=tool.hash,
+        reason=None if ask.reason is None else clip(ask.reason, _WHY_BYTES),
         expires_at=None if seconds is None else attempt.store_now() + timedelta(seconds=seconds),
         supersedes=None if before is None else before.approval_id,
     )

@@ -45,7 +45,7 @@ class Attempt:
         self.left_alone = False  # another build must go on with the Run
         self.parked_seconds: float | None = None  # until it can be claimed again
         self.preparing: set[str] = set()  # calls that ask the policy
-        self.asking: set[str] = set()  # calls whose request for consent is being written
+        self.asking: set[str] = set()  # calls whose approval or wait is being written
         self.executing: dict[str, RegisteredTool] = {}
         self.task: asyncio.Task[None] | None = None
         self.begun = False  # whether the log has been folded

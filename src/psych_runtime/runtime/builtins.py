@@ -9,7 +9,7 @@ from psych_runtime.core.codec import sha256
 from psych_runtime.errors import InvalidPayload, MemoryFull, PayloadTooLarge
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
-from psych_runtime.runtime.waits import open_wait
+from psych_runtime.runtime.waits import CROWDED, has_room, open_wait
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.builtin import Loaded, Memory, Tasks, Waiting
 from psych_runtime.tools.context import ToolContext
@@ -112,7 +112,13 @@ async def _wait(
 ) -> tuple[Record, ...]:
     wait = attempt.awaited.wait(call_id)
     if wait is None:
-        await attempt.journal.decide(*open_wait(attempt, call_id, waiting))
+        if not has_room(attempt):
+            return (_completed(attempt, call_id, ToolResult(message=CROWDED), "limit"),)
+        attempt.asking.add(call_id)
+        try:
+            await attempt.journal.decide(*open_wait(attempt, call_id, waiting))
+        finally:
+            attempt.asking.discard(call_id)
         wait = attempt.awaited.wait(call_id)
     resolved = None if wait is None else attempt.awaited.resolution(wait.wait_id)
     if wait is None or resolved is None:

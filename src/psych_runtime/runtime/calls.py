@@ -11,16 +11,15 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from psych_runtime.core.models import trusted
-from psych_runtime.errors import InvalidArgument
-from psych_runtime.ports.policy import Allow, Ask, Decision, Deny
-from psych_runtime.runtime.access import permitted_tools
+from psych_runtime.ports.policy import Ask, Deny
+from psych_runtime.runtime.access import judge_call, permitted_tools
 from psych_runtime.runtime.approvals import (
     Cleared,
+    Unknown,
     clear,
     denial,
     digest_of,
     grant_of,
-    has_room,
     is_decided,
     request,
 )
@@ -28,7 +27,7 @@ from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.builtins import is_builtin, outcome_of
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
-from psych_runtime.runtime.waits import waits
+from psych_runtime.runtime.waits import CROWDED, has_room, waits
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
@@ -50,12 +49,7 @@ _tool_started: Final = trusted(ToolStarted)
 
 _GIVE_UP_SECONDS: Final = 2.0  # for a call that does not end when it is cut (R-19)
 _NAMES_SHOWN: Final = 20
-_MAX_EXPIRES_SECONDS: Final = 1e9  # as in Specs: schema/spec/people.json
 _REASON_BYTES: Final = 2048
-_CROWDED: Final = (
-    "Too many calls wait for somebody's consent already; this one was not executed. Ask for it "
-    "again once they are decided."
-)
 _CUT_BY: Final = {
     "length": "reached the output limit",
     "content_filter": "was cut off by a content filter",
@@ -69,6 +63,10 @@ class _Call(NamedTuple):
     asked: AskedCall
     place: int  # among the calls of its turn
     cut_by: str | None  # what cut the model's answer short
+
+
+type _Live = dict[asyncio.Task[tuple[Record, ...]], _Call]
+"""The calls that run, in the order they began: a set's order would differ from run to run."""
 
 
 def can_run(attempt: Attempt) -> bool:
@@ -91,46 +89,36 @@ async def run_calls(attempt: Attempt) -> None:
     A call that is consented to meanwhile begins at once, whatever runs beside it.
     """
     alone = asyncio.Lock()
-    tasks: dict[asyncio.Task[tuple[Record, ...]], _Call] = {}
+    live: _Live = {}
     cuts: dict[str, float] = {}
-    live: set[asyncio.Task[tuple[Record, ...]]] = set()
     try:
-        while True:
-            _begin(attempt, alone, tasks, live)
-            if not live:
-                return
-            done = {task for task in live if task.done()}
+        _begin(attempt, alone, live)
+        while live:
+            done = [task for task in live if task.done()]
             if not done:
                 pause = _GIVE_UP_SECONDS / 8 if cuts else None
                 await attempt.wait_any(live, timeout_seconds=pause)
-                done = {task for task in live if task.done()}
+                done = [task for task in live if task.done()]
             attempt.check_held()
-            live -= done
-            for task in sorted(done, key=lambda one: tasks[one].place):
-                _take(attempt, task, tasks[task])
-            for task in live:
-                _cut(attempt, task, tasks[task], cuts)
+            ended = [(live.pop(task), task) for task in done]
+            for call, task in sorted(ended, key=lambda one: one[0].place):
+                _take(attempt, task, call)
+            for task, call in live.items():
+                _cut(attempt, task, call, cuts)
+            if attempt.stop() is None:
+                _begin(attempt, alone, live)
     finally:
-        for task in live:
+        for task, call in live.items():
             attempt.host.keep(task)
-            if not _keeps_running(attempt, tasks[task]):
+            if not _keeps_running(attempt, call):
                 task.cancel()
 
 
-def _begin(
-    attempt: Attempt,
-    alone: asyncio.Lock,
-    tasks: dict[asyncio.Task[tuple[Record, ...]], _Call],
-    live: set[asyncio.Task[tuple[Record, ...]]],
-) -> None:
+def _begin(attempt: Attempt, alone: asyncio.Lock, live: _Live) -> None:
     """Begin what can run and does not run yet."""
-    if tasks and attempt.stop() is not None:
-        return
     loop = asyncio.get_running_loop()
-    for call in _open_calls(attempt, {tasks[task].call_id for task in live}):
-        task = asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)
-        tasks[task] = call
-        live.add(task)
+    for call in _open_calls(attempt, {one.call_id for one in live.values()}):
+        live[asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)] = call
 
 
 def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
@@ -295,12 +283,12 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
             return ()  # it stays open: settled or run by the next attempt
         if _is_denied(attempt, call):
             return (_refused(attempt, call, "denied", denial(attempt, call.call_id)),)
-        decision = await _ask_policy(attempt, call, tool, asked)
+        decision = await judge_call(attempt, call.call_id, tool, asked)
         if isinstance(decision, Deny):
             reason = f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"
             return (_refused(attempt, call, "denied", reason),)
         cleared = clear(attempt, call.call_id, tool, asked, decision)
-        if cleared is None:
+        if isinstance(cleared, Unknown):
             return (_unknown(attempt, call.call_id),)
         try:
             if isinstance(cleared, Ask):
@@ -333,7 +321,7 @@ async def _ask_people(
 ) -> tuple[Record, ...]:
     """Propose the call, unless too many wait already. Raises Stale."""
     if not has_room(attempt):
-        return (_refused(attempt, call, "limit", _CROWDED),)
+        return (_refused(attempt, call, "limit", CROWDED),)
     attempt.asking.add(call.call_id)
     try:
         await attempt.journal.decide(request(attempt, call.call_id, tool, asked, ask))
@@ -358,52 +346,6 @@ def _too_long(tool: RegisteredTool, problem: str) -> str:
         f"Malformed arguments of {tool.name}: {problem}. The tool was not executed. "
         f"Expected: {expected(tool)}"
     )
-
-
-async def _ask_policy(
-    attempt: Attempt, call: _Call, tool: RegisteredTool, arguments: Arguments
-) -> Decision:
-    """Return what the policy says. InvalidArgument: it answered with something else."""
-    attempt.preparing.add(call.call_id)
-    try:
-        decision: object = await attempt.host.runtime.policy.decide_tool(
-            attempt.admitted.scope, tool.facts, arguments.effective
-        )
-    finally:
-        attempt.preparing.discard(call.call_id)
-    if isinstance(decision, Allow):
-        return _asked_for(attempt, tool)
-    if isinstance(decision, Deny):
-        return decision
-    if isinstance(decision, Ask):
-        return _checked(decision)
-    problem = f"decide_tool returned {decision!r:.80}; return Allow(), Deny(reason) or Ask()"
-    raise InvalidArgument(what="policy", problem=problem)
-
-
-def _checked(ask: Ask) -> Ask:
-    """Raise InvalidArgument for a time that nobody can keep."""
-    seconds = ask.expires_seconds
-    number: object = seconds  # a policy is foreign code: what it passes may be anything
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
-        bad = True
-    else:
-        bad = seconds is not None and not 0 < seconds <= _MAX_EXPIRES_SECONDS
-    if not bad:
-        return ask
-    problem = (
-        f"Ask(expires_seconds={seconds!r:.40}): pass more than 0 and at most "
-        f"{_MAX_EXPIRES_SECONDS} seconds, or None"
-    )
-    raise InvalidArgument(what="policy", problem=problem)
-
-
-def _asked_for(attempt: Attempt, tool: RegisteredTool) -> Allow | Ask:
-    """Return whether the Spec wants a person's consent where the policy wants none."""
-    rules = attempt.spec.ask_before
-    if tool.risk in rules.risks or tool.name in rules.tools:
-        return Ask(expires_seconds=rules.expires_seconds)
-    return Allow()
 
 
 def _is_denied(attempt: Attempt, call: _Call) -> bool:
@@ -458,6 +400,6 @@ async def _execute(
         outcome=executed.outcome,
         result=executed.result,
         failure=executed.failure,
-        duration_seconds=max(0.0, attempt.host.system.monotonic() - begun),
+        duration_seconds=round(max(0.0, attempt.host.system.monotonic() - begun), 6),
         source="executed",
     )

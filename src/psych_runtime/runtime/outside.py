@@ -1,7 +1,7 @@
 """Writers that hold no Run: at the head, without a fence, again on a conflict (R-2, R-20).
 
-They read the header, and of the log only the record of the approval or wait that they name:
-what the header names as open says whether a request is legal.
+They read the header, and of the log only the records that it names as open, and the end of one
+that rests: what the header names as open says whether a request is legal.
 """
 
 import asyncio
@@ -10,11 +10,12 @@ from typing import Final, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import Position, decode, seal
-from psych_runtime.core.fold import Changes, step
+from psych_runtime.core.fold import Changes, fold, step
 from psych_runtime.core.header import header_change, state_from_header, wake_change
 from psych_runtime.errors import (
     CorruptLog,
     IdempotencyConflict,
+    NewerRecord,
     RunNotFound,
     RunSettled,
     RunStopping,
@@ -30,10 +31,13 @@ from psych_schema.store import KeyRow, RunRow
 __all__ = [
     "PATIENCE_SECONDS",
     "Request",
+    "check_rest",
     "known_receipt",
     "opened",
     "outside_unit",
     "request_keys",
+    "run_settled",
+    "whole_log",
     "write_outside",
     "write_several",
     "write_unit",
@@ -42,6 +46,7 @@ __all__ = [
 PATIENCE_SECONDS: Final = 10.0
 """How long an outside writer tries before it says StoreUnavailable."""
 
+_LOOKED_AT: Final = 128  # records of a Run at rest: what it waits with stands at the end
 _FIRST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 
@@ -82,10 +87,11 @@ async def write_outside(
     what `make` raises.
     """
 
-    async def one(header: RunRow) -> Sequence[Record]:
-        return (make(header),)
+    async def propose() -> tuple[Unit, Receipt]:
+        header = await store.header(request.tenant, request.run_id)
+        return await outside_unit(store, header, [make(header)], request, system)
 
-    return await write_several(store, request, one, system=system)
+    return await write_unit(store, request, propose, system=system)
 
 
 async def write_several(
@@ -97,11 +103,12 @@ async def write_several(
 ) -> Receipt:
     """Write the records that `make` returns for the header, all or none; likewise.
 
-    The receipt is that of the last one.
+    The receipt is that of the last one. Raises CorruptLog for a Run at rest that is.
     """
 
     async def propose() -> tuple[Unit, Receipt]:
         header = await store.header(request.tenant, request.run_id)
+        await check_rest(store, header)
         return await outside_unit(store, header, await make(header), request, system)
 
     return await write_unit(store, request, propose, system=system)
@@ -152,14 +159,61 @@ async def _moved(store: Store, header: RunRow, record: Record) -> list[Record]:
 
 
 async def opened(store: Store, header: RunRow, names: Iterable[str]) -> list[Record]:
-    """Return the records that moved last what a header names as open."""
+    """Return the records that moved last what a header names as open. Raises CorruptLog."""
     found: list[Record] = []
     for name in names:
         seq = header.open.get(name)
         if seq is not None:
             rows = await store.read(header.tenant, header.run_id, after=seq - 1, limit=1)
+            if not rows or rows[0].seq != seq:
+                raise CorruptLog(reason="seq_not_next", run_id=header.run_id, seq=seq)
             found += [decode(row).record for row in rows]
     return found
+
+
+async def whole_log(store: Store, header: RunRow) -> list[Record]:
+    """Return every record up to the head. Raises CorruptLog for a log that does not fit."""
+    rows = await store.read(header.tenant, header.run_id, limit=header.head)
+    entries = [decode(row) for row in rows]
+    fold(entries)
+    if len(entries) < header.head:
+        raise CorruptLog(reason="unreadable", run_id=header.run_id, seq=len(entries) + 1)
+    return [one.record for one in entries]
+
+
+async def run_settled(store: Store, header: RunRow) -> RunSettled:
+    """Return the error for a Run that has ended; it says whether anything can go on with it."""
+    rows = await store.read(header.tenant, header.run_id, after=header.head - 1, limit=1)
+    erased = bool(rows) and rows[0].type == "run.erased"
+    return RunSettled(run_id=header.run_id, erased=erased)
+
+
+async def check_rest(store: Store, header: RunRow) -> None:
+    """Raise CorruptLog where what a Run at rest waits with does not fit together.
+
+    No worker would see, and what is added would never be read; only an interrupt is taken: a
+    worker then finds it, and marks it. One read, of the last 128 records, once: whatever is
+    added ends the rest.
+    """
+    if header.state != "suspended":
+        return
+    start = max(header.head - _LOOKED_AT + 1, 1)
+    count = header.head - start + 1
+    rows = await store.read(header.tenant, header.run_id, after=start - 1, limit=count)
+    last: str | None = None
+    for place in range(count):
+        seq = start + place
+        if place >= len(rows) or rows[place].seq != seq:
+            raise CorruptLog(reason="seq_not_next", run_id=header.run_id, seq=seq)
+        try:
+            entry = decode(rows[place])
+        except NewerRecord:  # a newer build's, which this one cannot judge
+            return
+        if last is not None and entry.record.prev != last:
+            raise CorruptLog(reason="prev_does_not_fit", run_id=header.run_id, seq=seq)
+        last = entry.hash
+    if last != header.head_hash:
+        raise CorruptLog(reason="head_does_not_fit", run_id=header.run_id, seq=header.head)
 
 
 async def outside_unit(
@@ -179,7 +233,7 @@ async def outside_unit(
             state.apply(record, changes)
             written.append((record, changes))
     except CorruptLog as error:
-        raise _refusal(header, error) from None
+        raise await _refusal(store, header, error) from None
     commit_id = system.new_id("com")
     sealed = seal(
         records,
@@ -213,10 +267,10 @@ def request_keys(request: Request, receipt: Receipt) -> tuple[KeyRow, ...]:
     return (row,)
 
 
-def _refusal(header: RunRow, error: CorruptLog) -> Exception:
+async def _refusal(store: Store, header: RunRow, error: CorruptLog) -> Exception:
     """Return what a caller is told whose record may not follow."""
     if header.state == "settled":
-        return RunSettled(run_id=header.run_id)
+        return await run_settled(store, header)
     if header.state == "corrupt":
         return CorruptLog(reason="corrupt", run_id=header.run_id, seq=header.head)
     if error.reason.startswith("abort_is"):

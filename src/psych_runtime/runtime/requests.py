@@ -10,8 +10,19 @@ from pydantic_core import to_json
 from psych_runtime.core.codec import MAX_CONTENT_BYTES, sha256
 from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
 from psych_schema.common import Scope
+from psych_schema.model import BlobPart, JsonPart, ReasoningPart, TextPart
 
-__all__ = ["JsonLike", "check_actor", "check_json", "check_key", "check_scope", "request_digest"]
+__all__ = [
+    "JsonLike",
+    "check_actor",
+    "check_input",
+    "check_json",
+    "check_key",
+    "check_message_parts",
+    "check_scope",
+    "check_store",
+    "request_digest",
+]
 
 _MAX_SCOPE_BYTES: Final = 16 * 1024
 _MAX_KEY_CHARACTERS: Final = 256
@@ -20,6 +31,15 @@ _RESERVED_KEYS: Final = "next:"
 _PROBLEMS: Final = {
     "finite_number": "NaN and infinity are not JSON",
     "string_type": "a key is a text",
+}
+_MEMBERS: Final[Mapping[str, Sequence[str]]] = {
+    kind: tuple(model.model_fields)
+    for kind, model in (
+        ("text", TextPart),
+        ("reasoning", ReasoningPart),
+        ("blob", BlobPart),
+        ("json", JsonPart),
+    )
 }
 _NOT_JSON: Final = "not JSON: use dict, list, str, int, float, bool or None"
 
@@ -49,7 +69,7 @@ def _problem(error: ValidationError) -> str:
     """Return what is wrong first, and where: of a location every other part is a type."""
     first = error.errors(include_url=False, include_input=False)[0]
     pointer = "".join(f"/{part}" for part in first["loc"][1::2])
-    return f"{pointer or '/'}: {_PROBLEMS.get(first['type'], _NOT_JSON)}"
+    return f"{pointer or '/':.500}: {_PROBLEMS.get(first['type'], _NOT_JSON)}"
 
 
 def _check_size(value: object, *, what: str, bound_bytes: int) -> None:
@@ -58,7 +78,40 @@ def _check_size(value: object, *, what: str, bound_bytes: int) -> None:
     except (ValueError, RecursionError) as error:  # a lone surrogate, or too deep
         raise InvalidPayload(what=what, problem=str(error)) from None
     if size > bound_bytes:
-        raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=bound_bytes)
+        raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=bound_bytes, as_json=True)
+
+
+def check_store(store: object) -> None:
+    """Raise InvalidArgument for what is no store, or a class of stores."""
+    methods = ("commit", "header", "read")
+    if isinstance(store, type) or not all(callable(getattr(store, m, None)) for m in methods):
+        given = "None" if store is None else f"a {type(store).__name__}"
+        problem = f"pass an open one: `async with open_store(url) as store`; {given:.80} is none"
+        raise InvalidArgument(what="store", problem=problem)
+
+
+def check_message_parts(parts: Sequence[JsonValue], *, what: str) -> None:
+    """Raise InvalidPayload for a member that no part has: nobody would ever read it."""
+    for place, part in enumerate(parts):
+        kind = part.get("kind") if isinstance(part, Mapping) else None
+        members = _MEMBERS.get(kind) if isinstance(kind, str) else None
+        if not isinstance(part, Mapping) or members is None:
+            continue  # it is no part at all, which is for others to say
+        unknown = next((name for name in part if name not in members), None)
+        if unknown is not None:
+            known = ", ".join(members)
+            problem = f"part {place}: unknown member {unknown!r:.80}; {kind} has {known}"
+            raise InvalidPayload(what=what, problem=problem)
+
+
+def check_input(value: JsonLike) -> JsonValue:
+    """Return the input of a Run, which is JSON; of a message in parts each member is known."""
+    given = check_json(value, what="input")
+    if isinstance(given, dict) and set(given) == {"message"}:
+        message = given["message"]
+        if isinstance(message, list):
+            check_message_parts(message, what="input")
+    return given
 
 
 def check_scope(scope: Scope) -> None:
@@ -70,8 +123,9 @@ def check_actor(by: object) -> None:
     """Raise InvalidArgument for a name that no record takes."""
     if by is None:
         return
-    if not (isinstance(by, str) and 1 <= len(by) <= _MAX_KEY_CHARACTERS):
-        raise InvalidArgument(what="by", problem="a name has 1 to 256 characters")
+    if not (isinstance(by, str) and by.strip() and len(by) <= _MAX_KEY_CHARACTERS):
+        problem = "a name has 1 to 256 characters, not only white space"
+        raise InvalidArgument(what="by", problem=problem)
     _check_size(by, what="by", bound_bytes=MAX_CONTENT_BYTES)
 
 

@@ -11,6 +11,7 @@ from psych_runtime.ports.memory import MemoryStore
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
+from psych_runtime.runtime.requests import check_store
 from psych_runtime.tools.builtin import builtin_tool
 from psych_runtime.tools.policy import AskUnlessReadOnly
 from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
@@ -47,6 +48,7 @@ class Runtime:
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
+        check_store(store)
         clients = model if isinstance(model, Mapping) else {"": model}
         for client in clients.values():
             _check_port(client, ("stream", "models"), what="model", remedy="pass a ModelClient")

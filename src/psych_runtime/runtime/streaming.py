@@ -91,7 +91,7 @@ class Incoming:
     @property
     def seconds(self) -> float:
         """How long the call has taken so far."""
-        return max(0.0, self._system.monotonic() - self._started)
+        return round(max(0.0, self._system.monotonic() - self._started), 6)
 
     @property
     def too_large(self) -> bool:

@@ -2,13 +2,27 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools.builtin import Waiting
 from psych_schema.record import EventReceived, Record, WaitOpened, WaitResolved
 
-__all__ = ["has_expired", "open_wait", "overdue_waits", "waits"]
+__all__ = ["CROWDED", "has_expired", "has_room", "open_wait", "overdue_waits", "waits"]
+
+CROWDED: Final = (
+    "Too many calls wait already; this one was not executed. Ask for it again once they are over."
+)
+"""What the model is told of a call that may not wait, too."""
+
+_MOST: Final = 48  # of the 128 things that a header names; messages may be 64, events 16
+
+
+def has_room(attempt: Attempt) -> bool:
+    """Tell whether one more call may wait, for consent or for something else."""
+    waiting = sum(1 for _ in attempt.state.ids("approval", "open", "granted"))
+    waiting += sum(1 for _ in attempt.state.ids("wait", "open"))
+    return waiting + len(attempt.asking) < _MOST
 
 
 def waits(attempt: Attempt, call_id: str) -> bool:

@@ -25,6 +25,7 @@ type FaultKind = Literal[
     "away",
     "crash_after",
     "crash_before",
+    "cut_off",
     "delayed",
     "doubled",
     "hung",
@@ -41,6 +42,7 @@ FAULT_KINDS: Final[Mapping[FaultKind, str]] = {
     "away": "the store refuses every call for a while",
     "crash_after": "the process dies when the call has been done",
     "crash_before": "the process dies before the call is sent",
+    "cut_off": "one process does not reach the store for a while, the others do",
     "delayed": "the answer takes longer, perhaps longer than a lease",
     "doubled": "a commit is delivered twice; the second answer is lost",
     "hung": "the executor's loop stands still, the supervisor's goes on",
@@ -54,6 +56,7 @@ FAULT_KINDS: Final[Mapping[FaultKind, str]] = {
 }
 """What can befall a call, and what it means."""
 
+_LONGEST_CUT_SECONDS: Final = 25.0
 _LONGEST_LATE_SECONDS: Final = 20.0
 _LONGEST_DELAY_SECONDS: Final = 20.0
 _LONGEST_PAUSE_SECONDS: Final = 25.0
@@ -103,12 +106,20 @@ class Faults:
         self._scale = scale
         self._away_until = -math.inf
         self._stalls = False
+        self._apart_seconds = 0.0
+        self._later: dict[Victim | None, float] = {}  # how much later it is back for each
+        self._cut_until: dict[Victim, float] = {}
         self._underway: set[asyncio.Task[None]] = set()
 
-    def go_away(self, seconds: float, *, stalls: bool = False) -> None:
-        """Be away for `seconds` from now on; calls are refused, or hang when it `stalls`."""
+    def go_away(self, seconds: float, *, stalls: bool = False, apart_seconds: float = 0.0) -> None:
+        """Be away for `seconds` from now on; calls are refused, or hang when it `stalls`.
+
+        It is back for one process up to `apart_seconds` later than for another.
+        """
         self._away_until = asyncio.get_running_loop().time() + seconds
         self._stalls = stalls
+        self._apart_seconds = apart_seconds
+        self._later.clear()
 
     async def landed(self) -> None:
         """Return once every commit that was to land late has landed."""
@@ -145,18 +156,35 @@ class Faults:
             await asyncio.sleep(-self._latency_seconds * math.log(chance))
 
     async def reach(self, victim: Victim | None) -> None:
-        """Reach the store, or raise StoreUnavailable because it is away."""
+        """Reach the store, or raise StoreUnavailable because it is away, or so it looks."""
         loop = asyncio.get_running_loop()
-        rest = self._away_until - loop.time()
-        if rest <= 0 or self.quiet:
+        if self.quiet:
+            return
+        if victim is not None and self._cut_until.get(victim, -math.inf) > loop.time():
+            self._count("cut_off", victim)
+            raise StoreUnavailable(problem="the process is cut off from the store")
+        rest = self._back_at(victim) - loop.time()
+        if rest <= 0:
             return
         if self._stalls:
             self._count("stalled", victim)
             await asyncio.sleep(rest + self.between(0.0, _RUSH_SECONDS))
-            if self._away_until <= loop.time() or self.quiet:
+            if self._back_at(victim) <= loop.time() or self.quiet:
                 return
         self._count("away", victim)
         raise StoreUnavailable(problem="the store is away")
+
+    def _back_at(self, victim: Victim | None) -> float:
+        """Return when the store is back for who calls."""
+        if self._apart_seconds and victim not in self._later:
+            self._later[victim] = self.between(0.0, self._apart_seconds)
+        return self._away_until + self._later.get(victim, 0.0)
+
+    def cut_off(self, victim: Victim) -> NoReturn:
+        """Let no call of the process reach the store for a while, this one included."""
+        lasts_seconds = self.between(1.0, _LONGEST_CUT_SECONDS)
+        self._cut_until[victim] = asyncio.get_running_loop().time() + lasts_seconds
+        raise StoreUnavailable(problem="the process is cut off from the store")
 
     def later(self, act: Callable[[], Awaitable[object]]) -> None:
         """Do `act` some time from now, whatever becomes of the caller."""
@@ -190,11 +218,10 @@ class FaultyStore:
         await faults.reach(victim)
         if faults.strikes("lost", victim):
             raise StoreUnavailable(problem="the request was lost")
-        if victim is not None:
-            await self._befall(victim)
-        result = await act()
-        if victim is not None and faults.strikes("crash_after", victim):
-            await _crash(victim)
+        if victim is None:
+            result = await act()
+        else:
+            result = await self._befall(victim, act)
         if faults.strikes("unanswered", victim):
             raise StoreUnavailable(problem="the answer was lost")
         if faults.strikes("delayed", victim):
@@ -202,7 +229,24 @@ class FaultyStore:
         await faults.travel()
         return result
 
-    async def _befall(self, victim: Victim) -> None:
+    async def _befall[T](self, victim: Victim, act: Callable[[], Awaitable[T]]) -> T:
+        """Do one call of a process, with what befalls the process."""
+        faults = self._faults
+        stands_still_before = faults.pick(2) == 0  # else when it is done
+        if stands_still_before:
+            await self._stand_still(victim)
+        if faults.strikes("crash_before", victim):
+            await _crash(victim)
+        if faults.strikes("cut_off", victim):
+            faults.cut_off(victim)
+        result = await act()
+        if not stands_still_before:
+            await self._stand_still(victim)
+        if faults.strikes("crash_after", victim):
+            await _crash(victim)
+        return result
+
+    async def _stand_still(self, victim: Victim) -> None:
         faults = self._faults
         if faults.strikes("paused", victim):
             victim.pause(faults.between(1.0, _LONGEST_PAUSE_SECONDS))
@@ -210,8 +254,6 @@ class FaultyStore:
         if faults.strikes("hung", victim):
             victim.hang(faults.between(1.0, _LONGEST_PAUSE_SECONDS))
             await asyncio.sleep(0)
-        if faults.strikes("crash_before", victim):
-            await _crash(victim)
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:
         """Commit, with what befalls a commit alone besides (R-20)."""

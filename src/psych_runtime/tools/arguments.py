@@ -6,7 +6,7 @@ and what was expected (MOD-2, R-30). What it wrote is quoted only where it is no
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue, ValidationError
@@ -45,9 +45,9 @@ _LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 class Arguments(NamedTuple):
     """Arguments that fit their tool."""
 
-    effective: Mapping[str, JsonValue]  # what the model gave; defaults are not filled in
-    digest_text: str  # the one text of `effective`: RFC 8785
-    values: Mapping[str, object]  # the objects that the function takes
+    effective: Mapping[str, JsonValue]  # what was given, with the defaults of the rest
+    digest_text: str  # the one text of what was given: RFC 8785
+    values: Mapping[str, object]  # the objects that the function takes, of what was given
 
 
 class Malformed(NamedTuple):
@@ -80,19 +80,19 @@ def check_arguments(tool: RegisteredTool, value: JsonValue) -> Arguments | Malfo
     if not isinstance(value, dict):
         return _malformed(tool, f"{kind_of(value)} instead of an object")
     try:
-        effective = {name: whole_numbers(one) for name, one in value.items()}
-        digest_text = canonical_json(effective)
+        given = {name: whole_numbers(one) for name, one in value.items()}
+        digest_text = canonical_json(given)
     except (ValueError, RecursionError):
         return _malformed(tool, "not JSON that can be stored (NaN, broken text or too deep)")
-    problems = _names(tool, effective)
+    problems = _names(tool, given)
     values: dict[str, object] = {}
     for parameter in tool.signature.parameters:
-        if parameter.name in effective:
-            problem = _convert(parameter, effective[parameter.name], values)
+        if parameter.name in given:
+            problem = _convert(parameter, given[parameter.name], values)
             problems += [problem] if problem else []
     if problems:
         return _malformed(tool, "; ".join(problems[:_MAX_PROBLEMS]))
-    return Arguments(effective, digest_text, values)
+    return Arguments(given | dict(_defaults(tool, given)), digest_text, values)
 
 
 def digest_text(value: JsonValue) -> str:
@@ -130,6 +130,16 @@ def _names(tool: RegisteredTool, value: Mapping[str, JsonValue]) -> list[str]:
         for name in unknown[:_MAX_PROBLEMS]
     ]
     return missing + named
+
+
+def _defaults(
+    tool: RegisteredTool, given: Mapping[str, JsonValue]
+) -> Iterator[tuple[str, JsonValue]]:
+    """Yield what the rest of the parameters have, where JSON can say it."""
+    properties = tool.definition.parameters.get("properties")
+    for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+        if name not in given and isinstance(schema, Mapping) and "default" in schema:
+            yield name, schema["default"]
 
 
 def _convert(parameter: Parameter, value: JsonValue, values: dict[str, object]) -> str | None:

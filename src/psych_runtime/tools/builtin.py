@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from psych_runtime.tools._options import ToolOptions
 from psych_runtime.tools.registry import RegisteredTool, registered
+from psych_runtime.tools.text import quote
 from psych_schema.common import WaitKind
 from psych_schema.spec import AgentSpec, BuiltinName, Event, Expiry, Question, Skill, Task
 
@@ -18,7 +19,8 @@ __all__ = ["Loaded", "Memory", "Tasks", "Waiting", "builtin_tool"]
 
 _MOST_QUESTIONS: Final = 16
 _MOST_TASKS: Final = 200
-_LONGEST_SECONDS: Final = 366 * 86_400.0
+_LONGEST_DAYS: Final = 366
+_DAY_SECONDS: Final = 86_400
 
 
 class Waiting(NamedTuple):
@@ -66,6 +68,9 @@ def _ask_question(spec: AgentSpec) -> object:
         """
         if not 1 <= len(questions) <= _MOST_QUESTIONS:
             return Loaded(f"Ask 1 to {_MOST_QUESTIONS} questions at once.", found=False)
+        for place, one in enumerate(questions, 1):
+            if (problem := _problem(one)) is not None:
+                return Loaded(f"Question {place}: {problem} Nobody was asked.", found=False)
         answers = [_answer_schema(one) for one in questions]
         ask: JsonValue = {"questions": [_as_json(one) for one in questions]}
         return Waiting(
@@ -89,6 +94,21 @@ def _ask_question(spec: AgentSpec) -> object:
         )
 
     return ask_question
+
+
+def _problem(question: Question) -> str | None:
+    """Return what people could not answer, or not tell apart, for the model; None is nothing."""
+    if not question.question.strip():
+        return "it is empty; say what you want to know."
+    options = [one.strip() for one in question.options]
+    if len(options) == 1:
+        return "one option is no choice; give two or more, or leave options out for any text."
+    if not all(options):
+        return "an option is empty; say what each means."
+    twice = next((one for one in options if options.count(one) > 1), None)
+    if twice is not None:
+        return f"the option {quote(twice)} stands there twice; each must be another one."
+    return None
 
 
 def _as_json(question: Question) -> JsonValue:
@@ -130,8 +150,9 @@ def _wait_for_event(spec: AgentSpec) -> object:
 def _wait_for_time(_: AgentSpec) -> object:
     def wait_for_time(seconds: Annotated[float, "How long, in seconds."]) -> Waiting | Loaded:
         """Wait for some time, at most a year; nothing else happens meanwhile."""
-        if not 0 < seconds <= _LONGEST_SECONDS:
-            return Loaded(f"Wait more than 0 and at most {_LONGEST_SECONDS:g} s.", found=False)
+        if not 0 < seconds <= _LONGEST_DAYS * _DAY_SECONDS:
+            most = f"{_LONGEST_DAYS} days ({_LONGEST_DAYS * _DAY_SECONDS} seconds)"
+            return Loaded(f"Wait more than 0 and at most {most}.", found=False)
         return Waiting("timer", {"seconds": seconds}, due_seconds=seconds)
 
     return wait_for_time

@@ -8,6 +8,8 @@ from psych_runtime.core.fold import RunState
 from psych_runtime.views._sums import reported
 from psych_schema.common import Cost
 from psych_schema.record import (
+    ApprovalDecided,
+    ApprovalExpired,
     ApprovalRequested,
     AttemptEnded,
     AttemptStarted,
@@ -102,6 +104,13 @@ class _ToolCall:
     started: ToolStarted | None = None
     ended: ToolCompleted | ToolRefused | None = None
     recovered: bool = False
+    asked: str | None = None  # the last approval that was asked for
+    decided: ApprovalDecided | ApprovalExpired | None = None
+
+    def decide(self, record: ApprovalDecided | ApprovalExpired) -> None:
+        """Take a decision; one about what was asked before is history."""
+        if record.approval_id == self.asked:
+            self.decided = record
 
     def line(self) -> ToolCallLine:
         one, end = self.started, self.ended
@@ -118,6 +127,8 @@ class _ToolCall:
             code=code,
             tries=0 if one is None else one.tries,
             recovered=self.recovered,
+            decision=_decision(self.decided),
+            decided_by=None if self.decided is None else self.decided.by,
             started_at=self.first_at,
             seconds=_seconds(one, end),
         )
@@ -130,6 +141,14 @@ def _outcome(end: ToolCompleted | ToolRefused | None) -> _Outcome:
     if end is None:
         return "open"
     return "refused" if isinstance(end, ToolRefused) else end.outcome
+
+
+def _decision(
+    record: ApprovalDecided | ApprovalExpired | None,
+) -> Literal["approve", "deny", "edit", "expired"] | None:
+    if isinstance(record, ApprovalDecided):
+        return record.decision
+    return None if record is None else "expired"
 
 
 def _seconds(start: ToolStarted | None, end: ToolCompleted | ToolRefused | None) -> float | None:
@@ -151,6 +170,7 @@ class Lines:
         self._attempts: list[_Attempt] = []
         self._models: dict[str, _ModelCall] = {}
         self._tools: dict[str, _ToolCall] = {}
+        self._asked: dict[str, _ToolCall] = {}  # by approval
         self._open_model: str | None = None
 
     def attempts(self) -> tuple[AttemptLine, ...]:
@@ -184,7 +204,11 @@ class Lines:
             case ModelCompleted() | ModelFailed():
                 self._model_ended(record)
             case ApprovalRequested():
-                self._tool(record.call_id).identity = record.identity
+                call = self._tool(record.call_id)
+                call.identity, call.asked, call.decided = record.identity, record.approval_id, None
+                self._asked[record.approval_id] = call
+            case ApprovalDecided() | ApprovalExpired():
+                self._asked[record.approval_id].decide(record)
             case ToolStarted():
                 call = self._tool(record.call_id)
                 call.first_at = call.first_at or record.at

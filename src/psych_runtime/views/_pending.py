@@ -16,6 +16,7 @@ def pending_approvals(survey: Survey) -> tuple[PendingApproval, ...]:
             identity=one.identity,
             risk=one.risk,
             arguments=one.arguments,
+            reason=one.reason,
             expires_at=one.expires_at,
             requested_at=one.at,
         )

@@ -41,13 +41,12 @@ from psych_schema.view import (
     UnreadMessage,
 )
 
-__all__ = ["thread_run", "thread_view"]
+__all__ = ["messages_passed_on", "thread_run", "thread_view"]
 
 _said_by_model: Final = trusted(SaidByModel)
 _said_by_user: Final = trusted(SaidByUser)
 
 type _Outcome = Literal["ok", "error", "aborted", "timed_out", "unknown", "refused", "open"]
-type _State = Literal["queued", "cancelled", "left", "passed_on"]
 
 
 def thread_view(thread: str, runs: Iterable[ThreadRun], *, cursor: str | None) -> ThreadView:
@@ -56,14 +55,17 @@ def thread_view(thread: str, runs: Iterable[ThreadRun], *, cursor: str | None) -
     return ThreadView(thread=thread, runs=tuple(found), cursor=cursor)
 
 
-def thread_run(header: RunRow, entries: Iterable[Entry]) -> ThreadRun:
+def thread_run(
+    header: RunRow, entries: Iterable[Entry], *, passed_on: Sequence[QueueEnqueued] = ()
+) -> ThreadRun:
     """Say what was said in one Run; words that have been erased are `gone`.
 
     Args:
         header: the Run's header.
         entries: its log from the first record to the header's head, as for `status_view`.
+        passed_on: the messages that are its input, when the Run before it left them to it.
     """
-    talk = _Talk()
+    talk = _Talk(passed_on)
     found = survey(header, entries, talk.read)
     return ThreadRun(
         run_id=header.run_id,
@@ -73,8 +75,24 @@ def thread_run(header: RunRow, entries: Iterable[Entry]) -> ThreadRun:
         ended=ended(found),
         created_at=header.created_at,
         said=tuple(one.line() if isinstance(one, _Call) else one for one in talk.said),
-        unread=tuple(_unread(one, talk) for one in talk.unread.values()),
+        unread=tuple(_unread(one, talk) for one in talk.unread.values() if not talk.moves(one)),
     )
+
+
+def messages_passed_on(entries: Iterable[Entry], run_id: str) -> tuple[QueueEnqueued, ...]:
+    """Return the messages that a Run left to the one behind it, in order."""
+    waiting: dict[str, QueueEnqueued] = {}
+    for record in (entry.record for entry in entries):
+        match record:
+            case QueueEnqueued() if record.queue == "next_run":
+                waiting[record.entry_id] = record
+            case QueueCancelled():
+                waiting.pop(record.entry_id, None)
+            case RunSettled() if record.next_run == run_id:
+                return tuple(waiting.values())
+            case _:
+                continue
+    return ()
 
 
 @dataclass(slots=True)
@@ -113,11 +131,16 @@ def _end(record: ToolCompleted | ToolRefused | None) -> tuple[_Outcome, str | No
 class _Talk:
     """Reads a log for what was said in it."""
 
+    passed_on: Sequence[QueueEnqueued] = ()
     said: list[_Call | ThreadItem] = field(default_factory=list)
     unread: dict[str, QueueEnqueued] = field(default_factory=dict)
-    cancelled: set[str] = field(default_factory=set)
     settled: RunSettled | None = None
     _calls: dict[str, _Call] = field(default_factory=dict)
+
+    def moves(self, entry: QueueEnqueued) -> bool:
+        """Tell whether a message is input of the next Run, and no more this one's."""
+        settled = self.settled
+        return entry.queue == "next_run" and settled is not None and settled.next_run is not None
 
     def read(self, record: Record, _: RunState) -> None:
         """Take one record."""
@@ -129,7 +152,7 @@ class _Talk:
             case QueueConsumed():
                 self.said += [_read(self.unread.pop(e), record) for e in record.entries]
             case QueueCancelled():
-                self.cancelled.add(record.entry_id)
+                self.unread.pop(record.entry_id, None)
             case ModelCompleted() if record.turn is not None:
                 self._answer(record)
             case ModelFailed() if record.turn is not None and record.next == "give_up":
@@ -150,6 +173,11 @@ class _Talk:
         if record.input is None and not gone:
             return
         parts = () if gone else input_parts(record.input)
+        each = _split(None if gone else parts, self.passed_on)
+        if each:
+            for one, words in zip(self.passed_on, each, strict=True):
+                self.said.append(_input_of(one, words, record, gone=gone))
+            return
         self.said.append(
             _said_by_user(
                 seq=record.seq,
@@ -194,6 +222,39 @@ class _Talk:
         return known
 
 
+def _split(parts: Sequence[Part] | None, messages: Sequence[QueueEnqueued]) -> list[Sequence[Part]]:
+    """Return what each message has of the parts of an input; nothing when nobody can tell.
+
+    None: the input has been erased. Of an erased message only that it said something is known.
+    """
+    if parts is None:
+        return [()] * len(messages)
+    sizes = [1 if one.message is None else len(one.message.parts) for one in messages]
+    if sum(sizes) != len(parts):
+        return []
+    found: list[Sequence[Part]] = []
+    for size in sizes:
+        found.append(parts[:size])
+        parts = parts[size:]
+    return found
+
+
+def _input_of(
+    entry: QueueEnqueued, parts: Sequence[Part], admitted: RunAdmitted, *, gone: bool
+) -> SaidByUser:
+    """Return a message that began a Run, where the model read it."""
+    return _said_by_user(
+        seq=admitted.seq,
+        at=entry.at,
+        by=entry.by,
+        entry_id=entry.entry_id,
+        queue=entry.queue,
+        text=None if gone else _words(parts),
+        attachments=_attachments(parts),
+        gone=gone,
+    )
+
+
 def _read(entry: QueueEnqueued, consumed: QueueConsumed) -> SaidByUser:
     """Return a message at the place where the model read it."""
     parts = entry.message.parts if entry.message else ()
@@ -211,22 +272,16 @@ def _read(entry: QueueEnqueued, consumed: QueueConsumed) -> SaidByUser:
 
 
 def _unread(entry: QueueEnqueued, talk: _Talk) -> UnreadMessage:
-    state: _State = "queued"
-    if entry.entry_id in talk.cancelled:
-        state = "cancelled"
-    elif talk.settled is not None:
-        moves = entry.queue == "next_run" and talk.settled.next_run is not None
-        state = "passed_on" if moves else "left"
     gone = is_erased(entry)
-    parts = entry.message.parts if entry.message and state != "passed_on" else ()
+    parts = entry.message.parts if entry.message else ()
     return UnreadMessage(
         entry_id=entry.entry_id,
         queue=entry.queue,
-        state=state,
+        state="queued" if talk.settled is None else "left",
         seq=entry.seq,
         at=entry.at,
         by=entry.by,
-        text=None if gone or state == "passed_on" else _words(parts),
+        text=None if gone else _words(parts),
         attachments=_attachments(parts),
         gone=gone,
     )

@@ -38,7 +38,7 @@ from tests.functional.engine.harness import (
     runtime,
 )
 from tests.processes.nursery import Nursery, Process
-from tests.stores.dynamo import CREDENTIALS, dynamo_place
+from tests.stores.dynamo import dynamo_place
 from tests.stores.kinds import tables_of
 
 LEASE_SECONDS = 1.0
@@ -73,13 +73,9 @@ class Hands:
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mysql", "mariadb", "dynamodb"])
-async def place(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Place:
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Where the Runs are: each store that several processes can share, in turn."""
     if request.param == "dynamodb":
-        for name, value in CREDENTIALS.items():
-            monkeypatch.setenv(name, value)
         return Place(*dynamo_place())
     if request.param == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db", "")
@@ -88,11 +84,18 @@ async def place(
     return Place(f"{tables.url}?timeout_seconds={LEASE_SECONDS / 2}", tables.prefix)
 
 
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery[Job]]:
+    """The process that all workers are forked from; it takes a second to start."""
+    with Nursery[Job]("tests.e2e.durability.nursery") as made:
+        yield made
+
+
 @pytest.fixture
-def hands(tmp_path: Path, place: Place) -> Iterator[Hands]:
+def hands(tmp_path: Path, place: Place, nursery: Nursery[Job]) -> Iterator[Hands]:
     """What starts workers on `place`."""
-    with Nursery[Job]("tests.e2e.durability.nursery") as nursery:
-        yield Hands(tmp_path, place, nursery)
+    yield Hands(tmp_path, place, nursery)
+    nursery.empty()
 
 
 @pytest.fixture

@@ -27,11 +27,20 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, st
     return tables.url, tables.prefix
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery[Job]]:
+    """The process that the others are forked from; its environment names no real model."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _REAL:
+            patch.delenv(name, raising=False)
+        made = Nursery[Job]("tests.e2e.web.programs")
+    with made:
+        yield made
+
+
 @pytest.fixture
-def site(tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path: Path, place: tuple[str, str], nursery: Nursery[Job]) -> Iterator[Site]:
     """What starts servers and workers; nothing that they log is an error."""
-    for name in _REAL:
-        monkeypatch.delenv(name, raising=False)
     environment = {
         "PSYCH_STORE": place[0],
         "PSYCH_PREFIX": place[1],
@@ -39,9 +48,9 @@ def site(tmp_path: Path, place: tuple[str, str], monkeypatch: pytest.MonkeyPatch
         "LEASE_SECONDS": "2",
         "PYTHONPATH": os.environ["PYTHONPATH"],
     }
-    with Nursery[Job]("tests.e2e.web.programs") as nursery:
-        made = Site(tmp_path, environment, nursery)
-        yield made
+    made = Site(tmp_path, environment, nursery)
+    yield made
+    nursery.empty()
     assert "Traceback" not in made.said(), made.said()
 
 

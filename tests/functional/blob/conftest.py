@@ -1,7 +1,6 @@
 """The places that every blob test runs on."""
 
 import functools
-import os
 from pathlib import Path
 from typing import Protocol, cast
 from uuid import uuid4
@@ -35,13 +34,8 @@ def _service(endpoint: str) -> Service:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> str:
+def aws() -> str:
     """Give the endpoint of the service; the usual chain finds its credentials."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
     return start_server("aws").url
 
 

@@ -12,12 +12,14 @@ from tests.functional.cli.runner import Ran
 __all__ = ["psych"]
 
 
-def psych(*arguments: str | Path, **environment: str) -> Ran:
+def psych(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Ran:
     """Run the command line."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("FORCE_COLOR", "PSYCH_STORE"):
+        for name in ("FORCE_COLOR", "OPENAI_API_KEY", "PSYCH_BASE_URL", "PSYCH_STORE"):
             patch.delenv(name, raising=False)
+        if cwd is not None:
+            patch.chdir(cwd)
         for name, value in environment.items():
             patch.setenv(name, value)
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:

@@ -6,7 +6,9 @@ import sys
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
-from tests.functional.cli.runner import psych, run_python
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
+from tests.functional.cli.runner import run_python
 from tests.functional.cli.stored import killed, stored
 
 HEAVY = (
@@ -22,12 +24,12 @@ def test_cli_1_the_command_is_installed() -> None:
     script = Path(sys.executable).with_name("psych")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"psych {version('psych-runtime')}\n"
-    assert psych("--version").out == done.stdout
+    assert psych_process("--version").out == done.stdout
 
 
 def test_cli_1_help_names_every_command_and_the_exit_codes() -> None:
     """Without colours when nobody looks."""
-    ran = psych("--help")
+    ran = psych_process("--help")
     assert ran.code == 0
     for word in (
         "new",
@@ -42,7 +44,7 @@ def test_cli_1_help_names_every_command_and_the_exit_codes() -> None:
     ):
         assert word in " ".join(ran.out.split())
     assert "\x1b" not in ran.out
-    assert psych("validate", "--help").code == 0
+    assert psych_process("validate", "--help").code == 0
 
 
 def test_cli_1_wrong_usage_is_2() -> None:
@@ -56,7 +58,7 @@ def test_cli_1_wrong_usage_is_2() -> None:
 
 def test_cli_1_errors_are_text_with_a_code(tmp_path: Path) -> None:
     """Never a traceback; on standard error."""
-    ran = psych("hash", tmp_path / "missing.yaml")
+    ran = psych_process("hash", tmp_path / "missing.yaml")
     assert ran.code == 1
     assert ran.out == ""
     assert ran.err == (

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from psych_runtime import load_spec
 from psych_runtime.core.canonical import spec_hash
-from tests.functional.cli.runner import psych
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
 
 YAML = "# a comment\nkind: agent\nname: x\ninstructions: |\n  hi\nmodel: {model: m}\n"
 
@@ -27,7 +28,7 @@ def test_spec_1_every_way_to_write_a_file_has_one_hash(tmp_path: Path) -> None:
 def test_cli_1_an_invalid_spec_has_no_hash(tmp_path: Path) -> None:
     """What is wrong goes to standard error."""
     (tmp_path / "a.yaml").write_text(YAML.replace("agent", "agnt"))
-    ran = psych("hash", "a.yaml", "--json", cwd=tmp_path)
+    ran = psych_process("hash", "a.yaml", "--json", cwd=tmp_path)
     assert ran.code == 1
     assert ran.out == ""
     assert ran.err.startswith("error: a.yaml:2:7: /kind: must be 'agent' (got \"agnt\")")

@@ -110,7 +110,7 @@ def test_log_3_log_as_json_says_of_a_row_that_nobody_can_read_that_it_is_none(
         "stored_type": "turn.started",
         "code": "corrupt_log",
         "message": f"unreadable: run {log.run_id} at seq 2; the log is left as it is, "
-        "see `psych log`",
+        "and nothing follows in it: see `psych log`, and begin another thread",
         "body": BODY,
         "content": None,
     }

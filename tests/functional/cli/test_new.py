@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from psych_runtime import load_spec
-from tests.functional.cli.runner import psych, run_python
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
+from tests.functional.cli.runner import run_python
 
 
 def files(folder: Path) -> list[str]:
@@ -18,7 +20,7 @@ def files(folder: Path) -> list[str]:
 )
 def test_cli_1_what_new_writes_runs(tmp_path: Path, option: str, names: list[str]) -> None:
     """Offline, with a scripted model; the Run and its answer are in a file that stays."""
-    ran = psych("new", "word-counter", "--dir", tmp_path, option)
+    ran = psych_process("new", "word-counter", "--dir", tmp_path, option)
     assert ran.code == 0
     assert f"Next: python {tmp_path}/word-counter/run.py" in ran.out
     project = tmp_path / "word-counter"

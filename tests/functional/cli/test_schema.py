@@ -5,17 +5,18 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.functional.cli.runner import psych
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
 
 
 def test_cli_1_schemas_are_listed() -> None:
     """One name a line; as JSON on request."""
-    ran = psych("schema")
+    ran = psych_process("schema")
     names = ran.out.split()
     assert ran.code == 0
     assert names == sorted(names)
     assert {"agent", "answer", "record", "report", "runs", "status"} <= set(names)
-    assert psych("schema", "--json").json() == {"schemas": names}
+    assert psych_process("schema", "--json").json() == {"schemas": names}
 
 
 @pytest.mark.parametrize("name", ["agent", "agent.json"])

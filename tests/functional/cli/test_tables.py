@@ -8,17 +8,18 @@ import pytest
 
 from psych_runtime.store.contract._build import TENANT, admit, unit, write
 from psych_runtime.store.open import open_store
-from tests.functional.cli.runner import psych
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
 
 
 def test_st_4_migrate_makes_the_tables_and_may_be_repeated(tmp_path: Path) -> None:
     """The file is made, too."""
     url = f"sqlite:///{tmp_path}/runs.db"
     for _ in range(2):
-        ran = psych("migrate", "--store", url)
+        ran = psych_process("migrate", "--store", url)
         assert ran.code == 0
         assert ran.out == f"{url} has this build's tables\n"
-    assert psych("runs", "--store", url).code == 0
+    assert psych_process("runs", "--store", url).code == 0
 
 
 def test_st_4_migrate_shows_no_password() -> None:
@@ -31,7 +32,7 @@ def test_st_4_migrate_shows_no_password() -> None:
 
 async def test_st_4_ddl_is_what_a_migration_makes(tmp_path: Path) -> None:
     """Applied by hand, the store takes the tables for its own."""
-    ran = psych("ddl", "--dialect", "sqlite", "--prefix", "p_")
+    ran = psych_process("ddl", "--dialect", "sqlite", "--prefix", "p_")
     connection = sqlite3.connect(tmp_path / "runs.db")
     connection.executescript(ran.out)
     connection.close()

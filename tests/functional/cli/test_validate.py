@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.cli.runner import psych
+from tests.functional.cli.inside import psych
+from tests.functional.cli.runner import psych as psych_process
 
 GOOD = "kind: agent\nname: x\ninstructions: hi\nmodel: {model: m}\n"
 BROKEN = "kind: agent\nname: x\ninstrutions: hi\nmodel:\n  model: 3\n  api_key: hunter2\n"
@@ -21,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_cli_1_a_broken_spec_is_shown(folder: Path) -> None:
     """Everything at once, secrets starred out, exit code 1."""
-    ran = psych("validate", "broken.yaml", cwd=folder)
+    ran = psych_process("validate", "broken.yaml", cwd=folder)
     assert ran.code == 1
     assert ran.err == ""
     assert ran.out == (
@@ -104,14 +105,14 @@ def test_cli_1_a_spec_of_50_mb_is_refused(folder: Path) -> None:
 
 def test_cli_1_colours_are_for_terminals(folder: Path) -> None:
     """None in a pipe; on request they are there."""
-    assert "\x1b" not in psych("validate", "broken.yaml", cwd=folder).out
-    assert "\x1b[1m" in psych("validate", "broken.yaml", cwd=folder, FORCE_COLOR="1").out
+    assert "\x1b" not in psych_process("validate", "broken.yaml", cwd=folder).out
+    assert "\x1b[1m" in psych_process("validate", "broken.yaml", cwd=folder, FORCE_COLOR="1").out
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_cli_1_a_file_name_may_be_no_unicode(folder: Path, more: tuple[str, ...]) -> None:
     """It is printed with its bytes escaped, where the encoding is strict, too."""
-    ran = psych("validate", folder / "\udcff.yaml", *more, PYTHONIOENCODING="utf-8:strict")
+    ran = psych_process("validate", folder / "\udcff.yaml", *more, PYTHONIOENCODING="utf-8:strict")
     assert (ran.code, ran.err) == (1, "")
     assert "\\udcff.yaml" in ran.out.replace("\\\\", "\\")
 
@@ -140,10 +141,10 @@ def test_cli_1_a_narrow_encoding_is_no_problem_found(tmp_path: Path) -> None:
     """JSON is escaped then, and text shows what cannot be written."""
     spec = tmp_path / "wide.yaml"
     spec.write_text("kind: agent\nname: a\ninstructions: x\nmodel: {model: s}\n日本語😀: 1\n")
-    told = psych("validate", "--json", spec, PYTHONIOENCODING="ascii")
+    told = psych_process("validate", "--json", spec, PYTHONIOENCODING="ascii")
     assert told.code == 1
     assert json.loads(told.out)["files"][0]["issues"][0]["pointer"] == "/日本語😀"
-    text = psych("validate", spec, PYTHONIOENCODING="ascii")
+    text = psych_process("validate", spec, PYTHONIOENCODING="ascii")
     assert "/\\u65e5\\u672c\\u8a9e" in text.out
 
 

@@ -3,31 +3,41 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
 from psych_runtime import (
     AgentSpec,
     ModelRef,
+    Runtime,
     Scope,
+    administrator,
     answer,
+    cancel,
+    decide,
+    deliver,
     dispatch,
+    erase,
     interrupt,
     list_runs,
     publish,
+    purge,
     records,
     report,
+    send,
     session,
     state,
     status,
     stream,
     stream_text,
+    thread,
     verify,
     wait,
 )
 from psych_runtime.errors import InputError, InvalidArgument, InvalidPayload
 from psych_runtime.ports.store import Store
+from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing import FakeModel
 from tests.functional.reads.logs import ACME, lived
 
@@ -102,6 +112,56 @@ async def test_sec_4_a_scope_is_a_scope(store: Store, scope: object) -> None:
     for of_a_tenant in OF_A_TENANT.values():
         found = await refused(partial(of_a_tenant, store, scope=scope))
         assert found == ("scope", "pass Scope(tenant=...)")
+
+
+def closed_over(function: Call, **options: object) -> Call:
+    """Return a call of a function that needs more than a Run and a scope."""
+    return lambda store, run_id, *, scope: function(store, run_id, scope=scope, **options)
+
+
+WRITING: Final[dict[str, Call]] = {
+    "send": closed_over(send, message="Hm."),
+    "cancel": closed_over(cancel, entry_id="ent_x"),
+    "decide": closed_over(decide, decisions={"call_x": "deny"}, by="ann"),
+    "deliver": closed_over(deliver, payload=1),
+    "erase": closed_over(erase, by="ann"),
+    "thread": thread,
+    "purge": lambda store, run_id, *, scope: purge(store, scope=scope, before=datetime.now(UTC)),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_A_RUN, *OF_A_TENANT, *WRITING])
+@pytest.mark.parametrize("odd", [None, "memory://", FakeModel(), MemoryStore])
+async def test_adm_3_what_is_no_open_store_is_refused(name: str, odd: object) -> None:
+    """Neither nothing, nor a URL, nor a class; the error says how to get one."""
+    call = (OF_A_RUN | WRITING).get(name)
+    made = (
+        partial(OF_A_TENANT[name], odd, scope=ACME)
+        if call is None
+        else partial(call, odd, "run_x", scope=ACME)
+    )
+    what, problem = await refused(made)
+    assert what == "store"
+    assert "async with open_store(url) as store" in problem
+
+
+async def test_adm_3_sessions_runtimes_and_operators_need_an_open_store() -> None:
+    """As every function does."""
+    model = FakeModel()
+    odd = cast("Store", 7)
+
+    async def a_session() -> None:
+        async with session(model, store=odd):
+            raise AssertionError("it began")
+
+    async def a_runtime() -> None:
+        Runtime(store=odd, model=model)
+
+    async def an_operator() -> None:
+        administrator(odd)
+
+    for call in (a_session, a_runtime, an_operator):
+        assert (await refused(call))[0] == "store"
 
 
 async def test_adm_3_dispatch_refuses_a_spec_and_what_is_no_id(store: Store) -> None:

@@ -1,5 +1,6 @@
 """session(approve=...): who decides while a program waits for its answer (APP-1, DOC-1)."""
 
+import asyncio
 import os
 import pty
 import re
@@ -7,12 +8,26 @@ import select
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pydantic import JsonValue
 
-from psych_runtime import AgentSpec, CodeTool, Edit, InvalidArgument, ModelRef, session
+from psych_runtime import (
+    AgentSpec,
+    CodeTool,
+    Edit,
+    InvalidArgument,
+    ModelRef,
+    WaitTimeout,
+    decide,
+    list_runs,
+    session,
+    status,
+    wait,
+)
 from psych_runtime._consent import Approver
+from psych_runtime._decisions import Choice
 from psych_runtime.testing import FakeModel
 from psych_schema.view import PendingApproval
 
@@ -131,6 +146,91 @@ async def test_app_1_what_nobody_can_ask_is_refused_at_once(approve: object) -> 
             raise AssertionError("it began")
 
 
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (Edit({"to": "ann"}), "cents is required"),
+        (Edit({"to": "ann", "cents": "much"}), "cents should be a valid integer"),
+        (Edit({"to": "ann", "cents": 3, "more": 1}), '"more" is no argument of this tool'),
+    ],
+)
+async def test_app_3_an_edit_that_does_not_fit_is_told_to_whoever_asks(
+    edit: Edit, words: str
+) -> None:
+    """Once, with the call, what is wrong and what is expected; the Run waits as it did."""
+    asked: list[PendingApproval] = []
+
+    def decides(pending: PendingApproval) -> Edit:
+        asked.append(pending)
+        return edit
+
+    async with session(payments("ann"), tools=[pay], approve=decides) as s:
+        with pytest.raises(InvalidArgument) as caught:
+            await s.ask(SPEC, "Pay.")
+        [one] = asked
+        [run] = (await list_runs(s.store, scope=s.scope)).headers
+        found = await status(s.store, run.run_id, scope=s.scope)
+        assert found.pending_approvals == (one,)
+    assert caught.value.what == "approve"
+    assert f"the Edit of {one.call_id} does not fit" in caught.value.problem
+    assert words in caught.value.problem
+    assert 'Expected: {"cents": integer, "to": string}' in caught.value.problem
+    assert PAID == []
+
+
+@pytest.mark.parametrize("odd", [True, "yes", {"cents": 3}])
+async def test_app_1_what_is_no_choice_is_told_to_whoever_asks(odd: object) -> None:
+    """The error lists what a function may return."""
+    decides = cast("Approver", lambda _: odd)
+    async with session(payments("ann"), tools=[pay], approve=decides) as s:
+        with pytest.raises(InvalidArgument, match='return "approve", "deny"') as caught:
+            await s.ask(SPEC, "Pay.")
+    assert caught.value.what == "approve"
+
+
+async def test_app_1_a_function_that_hangs_has_no_more_time_than_ask_has() -> None:
+    """The Run goes on: whoever looks at it decides."""
+    hangs = asyncio.Event()
+
+    async def decides(_: PendingApproval) -> Choice | None:
+        await hangs.wait()
+        return None
+
+    async with session(payments("ann"), tools=[pay], approve=decides) as s:
+        with pytest.raises(WaitTimeout) as caught:
+            await s.ask(SPEC, "Pay.", timeout_seconds=0.5)
+        run_id = caught.value.run_id
+        found = await wait(s.store, run_id, scope=s.scope, until="suspended")
+        call_id = found.pending_approvals[0].call_id
+        decisions: dict[str, Choice] = {call_id: "approve"}
+        await decide(s.store, run_id, scope=s.scope, decisions=decisions, by="ann")
+        assert (await s.wait(run_id)).lifecycle == "done"
+    assert caught.value.timeout_seconds == 0.5
+    assert "after 0.5 s" in str(caught.value)
+    assert PAID == [("ann", 3)]
+
+
+async def test_app_1_a_timeout_of_whoever_decides_is_theirs() -> None:
+    """It is no WaitTimeout: `ask` had time left."""
+
+    async def decides(_: PendingApproval) -> Choice | None:
+        raise TimeoutError("the office is closed")
+
+    async with session(payments("ann"), tools=[pay], approve=decides) as s:
+        with pytest.raises(TimeoutError, match="the office is closed"):
+            await s.ask(SPEC, "Pay.")
+
+
+async def test_app_1_the_time_that_is_told_is_all_that_was_given() -> None:
+    """Not what was left of it when the last wait began."""
+    async with session(payments("ann"), tools=[pay], approve=lambda _: "approve") as s:
+        s.worker.stop()
+        with pytest.raises(WaitTimeout) as caught:
+            await s.ask(SPEC, "Pay.", timeout_seconds=0.25)
+    assert caught.value.timeout_seconds == 0.25
+    assert caught.value.until == "suspended"
+
+
 class Terminal:
     """A program on a pseudo-terminal."""
 
@@ -178,6 +278,8 @@ class Terminal:
         (["what\n", "deny\n"], "done", "A person denied this call"),
         (["e\n", '{"to": "cid", "cents": 1}\n'], "done", "paid 1 to cid"),
         (["e\n", "{nonsense\n", "a\n"], "done", "paid 300 to bob"),
+        (["e\n", '{"to": "cid"}\n', "d\n"], "done", "A person denied this call"),
+        (["e\n", '{"to": "cid", "cents": NaN}\n', "a\n"], "done", "paid 300 to bob"),
         (["\n"], "waiting", ""),
         (["\x04"], "waiting", ""),
     ],

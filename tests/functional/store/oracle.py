@@ -42,6 +42,7 @@ class Oracle:
         self.rows: dict[str, WorkerRow] = {}
         self.texts: dict[tuple[str, str, str], str] = {}
         self.caps: dict[str, CapRow] = {}
+        self.removed: set[str] = set()
 
     def commit(self, units: Sequence[Unit]) -> list[Answer]:
         answers: list[Answer] = []
@@ -343,6 +344,7 @@ class Oracle:
         gone = {(tenant, "", key) for key in keys}
         for seen in headers:
             del self.runs[seen.run_id], self.logs[seen.run_id]
+            self.removed.add(seen.run_id)
             gone |= {name for name in self.keys if name[:2] == (tenant, seen.run_id)}
         for name in gone & self.keys.keys():
             del self.keys[name]

@@ -14,6 +14,7 @@ from psych_runtime.store.sqlite._connect import SqliteOptions
 from psych_runtime.store.sqlite._failures import translate
 from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite.store import SqliteStore
+from psych_schema.tables import metadata
 
 
 class Clock(System):
@@ -86,8 +87,8 @@ class Rig:
         """Take all rows out, and set the clock back."""
         self.clock.instant = START
         self._connection.execute("BEGIN")
-        for table in ("run", "record", "key", "thread", "worker", "version", "document", "cap"):
-            self._connection.execute(f'DELETE FROM "{table}"')
+        for table in metadata().sorted_tables:
+            self._connection.execute(f'DELETE FROM "{table.name}"')
         self._connection.execute("COMMIT")
         shared = self.sqlite._shared
         shared.versions = Kept()  # nothing else takes Versions or Runs away behind a store's back

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from psych_runtime.ports import checks
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract import CHECKS, Check, faulty, outages, racing
 from psych_runtime.store.contract._faults import CALLS
@@ -98,12 +99,7 @@ async def test_r_20_behind_faults_that_never_strike_is_a_store(check: Check) -> 
 
 def test_st_1_every_check_behind_faults_notices_a_broken_store() -> None:
     """A check that no broken store fails is not known to check anything."""
-    behind = {
-        value.name
-        for module in (faulty, outages, racing)
-        for value in vars(module).values()
-        if isinstance(value, Check)
-    }
+    behind = {check.name for check in checks.checks_in(checks.Check, faulty, outages, racing)}
     assert len(behind) == 14
     assert behind - {name for _, name in BROKEN} == set()
 

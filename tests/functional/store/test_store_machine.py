@@ -22,9 +22,10 @@ from hypothesis.stateful import (
 )
 
 from psych_runtime.errors import RunNotFound, StoreClosed
+from psych_runtime.ports.checks import same
 from psych_runtime.ports.store import Admit, Exclude, Page, RunFilter, Store, Unit
-from psych_runtime.store.contract._check import same
 from psych_runtime.store.memory import MemoryStore
+from psych_runtime.store.sqlite.store import SqliteStore
 from psych_schema.common import RunPhase
 from psych_schema.store import RecordRow, RunRow
 from tests.functional.store.broken import (
@@ -35,6 +36,12 @@ from tests.functional.store.broken import (
     KeepsContact,
     OverlapsPages,
     WritesKeysApart,
+)
+from tests.functional.store.broken_values import (
+    CountsFromOne,
+    DeletesAtAnyRevision,
+    SortsByUnits,
+    WritesOver,
 )
 from tests.functional.store.drawing import (
     HASHES,
@@ -47,6 +54,8 @@ from tests.functional.store.drawing import (
 )
 from tests.functional.store.oracle import Oracle
 from tests.functional.store.rig import Rig
+from tests.functional.store.valuing import KEYS as VALUE_KEYS
+from tests.functional.store.valuing import KINDS, Drawn, Told, ValueOracle, Wish, wish
 from tests.unit.effort import effort
 
 ALL: Final = 1000
@@ -54,6 +63,7 @@ LEASE_SECONDS: Final = 100.0
 TOOLS: Final = ("charge", "\U0001f9e0")
 
 _COUNT: Final = st.integers(0, 3)
+_CHANGES: Final = st.integers(1, 6)
 _SECONDS: Final = st.sampled_from(
     (0.000001, 1.0, 10.0, 30.0, 49.0, 49.999999, 50.0, 50.000001, 100.0, 100.000001, 300.0)
 )
@@ -88,6 +98,8 @@ class Asking(RuleBasedStateMachine):
         self.clock = rig.clock
         self.oracle = Oracle(rig.clock.now)
         self.draws = Drawing(self.oracle)
+        self.values = ValueOracle()
+        self.drawn = {MemoryStore: Drawn(), SqliteStore: Drawn()}
         rig.empty()
         self.pairs = [Pair(rig.memory(rig.clock), rig.sqlite.twin())]
         self.pair = self.pairs[0]
@@ -215,12 +227,40 @@ class Asking(RuleBasedStateMachine):
         document = self.oracle.texts.get(("document", tenant, hash))
         self.ask("document", lambda store: store.document(tenant, hash), document)
 
+    def drawn_by(self, store: Store) -> Drawn:
+        """Return what one of the stores has drawn, whichever handle of it this is."""
+        return self.drawn[SqliteStore if store is self.pair.sqlite else MemoryStore]
+
+    def look_at_value(self, tenant: str, kind: str, key: str) -> None:
+        """Read a small value."""
+
+        async def read(store: Store) -> Told | None:
+            row = await store.value(tenant, kind, key)
+            return None if row is None else self.drawn_by(store).told(row)
+
+        self.ask(f"value {key!r}", read, self.values.rows.get((tenant, kind, key)))
+
+    def list_values(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> None:
+        """List small values."""
+
+        async def listed(store: Store) -> list[Told]:
+            rows = await store.list_values(tenant, kind, prefix=prefix, after=after, limit=limit)
+            return [self.drawn_by(store).told(row) for row in rows]
+
+        wanted = self.values.listed(tenant, kind, prefix, after, limit)
+        self.ask(f"list_values {prefix!r} after {after!r}", listed, wanted)
+
     def wait(self, picks: Picks, row: RunRow) -> None:
-        """Wait for no time at all."""
+        """Wait for no time at all; what is told of an id that was deleted before is no more."""
         heads = {row.run_id: row.head - picks.of((0, 1, 2, -1))}
         heads |= {self.draws.some_run(picks).run_id: 1 for _ in range(picks.of((0, 2)))}
         wanted = self.oracle.moved(row.tenant, heads)
-        self.ask("wait", lambda store: store.wait(row.tenant, heads, 0.0), wanted)
+        stale = self.oracle.removed - wanted
+
+        async def wait(store: Store) -> frozenset[str]:
+            return await store.wait(row.tenant, heads, 0.0) - stale
+
+        self.ask("wait", wait, wanted)
 
     @invariant()
     def work_is_as_the_oracle_says(self) -> None:
@@ -262,6 +302,8 @@ class Asking(RuleBasedStateMachine):
                 self.look(row.tenant, row.run_id)
             for tenant, run_id, key in self.oracle.keys:
                 self.look_up(tenant, run_id, key)
+            for tenant, kind, _ in list(self.values.rows):
+                self.list_values(tenant, kind, "", "", ALL)
         finally:
             for pair in self.pairs:
                 for store in pair:
@@ -416,6 +458,42 @@ class StoreMachine(Asking):
         for each in TENANTS[:2]:
             self.look_at_texts(each, hash)
 
+    @rule(picks=PICKS, text=st.sampled_from(("", "{}", "\U0001f9e0\x01 ")), changes=_CHANGES)
+    def swap(self, picks: Picks, text: str, changes: int) -> None:
+        """Write and delete small values, most often as they are and one again, then look."""
+        name = TENANTS[0], KINDS[0], VALUE_KEYS[0]
+        for _ in range(changes):
+            if picks.of((True, False)):
+                name = picks.of(TENANTS[:2]), picks.of(KINDS), picks.of(VALUE_KEYS)
+            there = name in self.values.rows
+            if picks.of((True, not there)):
+                self.put_value(name, text, wish(picks, there))
+            else:
+                self.delete_value(name, wish(picks, there))
+            self.look_at_value(*name)
+        tenant, kind, _ = name
+        prefix, after = picks.of(("", "k", "\uffff")), picks.of(("", *VALUE_KEYS))
+        self.list_values(tenant, kind, prefix, after, picks.of((1, 2, ALL)))
+
+    def put_value(self, name: tuple[str, str, str], text: str, wanted: Wish) -> None:
+        """Write a small value."""
+
+        async def put(store: Store) -> Told | str | None:
+            drawn = self.drawn_by(store)
+            expect = drawn.revision(name, wanted)
+            return drawn.wrote(await store.put_value(*name, text, expect=expect), wanted)
+
+        self.ask(f"put_value {wanted}", put, self.values.put(name, text, wanted))
+
+    def delete_value(self, name: tuple[str, str, str], wanted: Wish) -> None:
+        """Delete a small value."""
+
+        async def delete(store: Store) -> bool:
+            expect = self.drawn_by(store).revision(name, wanted)
+            return await store.delete_value(*name, expect=expect)
+
+        self.ask(f"delete_value {wanted}", delete, self.values.delete(name, wanted))
+
     @rule(tenant=st.sampled_from(TENANTS), limit=st.sampled_from((1, 2, 0, None, 3)))
     def set_cap(self, tenant: str, limit: int | None) -> None:
         """Bound a tenant's running Runs, or lift the bound."""
@@ -519,10 +597,14 @@ def test_st_1_so_does_sqlite_with_its_threads(rig: Rig) -> None:
         ForgetsCaps,
         CountsTakeovers,
         DeletesBlindly,
+        WritesOver,
+        CountsFromOne,
+        DeletesAtAnyRevision,
+        SortsByUnits,
     ],
 )
 def test_st_1_the_machine_notices_a_broken_store(rig: Rig, kind: type[MemoryStore]) -> None:
-    """Whether what it breaks is a fence, a lease, a unit, a page, a cap or a deletion."""
+    """Whether what it breaks is a fence, a lease, a unit, a page, a cap, a deletion or a value."""
     rig.do_without_threads()
     rig.memory = kind
     once = settings(effort(50, steps=50), phases=[Phase.generate], report_multiple_bugs=False)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -41,10 +43,19 @@ RULES: list[tuple[Rule, tuple[str, ...]]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def reading() -> Callable[[Path], Module]:
+    """What reads each file once for all rules."""
+    return cache(read)
+
+
 @pytest.mark.parametrize(("rule", "folders"), RULES, ids=lambda part: getattr(part, "__name__", ""))
-def test_house_rule_holds(rule: Rule, folders: tuple[str, ...]) -> None:
+def test_house_rule_holds(
+    rule: Rule, folders: tuple[str, ...], reading: Callable[[Path], Module]
+) -> None:
     """No module of the tree breaks it."""
-    breaches = [breach for module in modules(*folders) for breach in rule(module)]
+    tree = modules(*folders, reading=reading)
+    breaches = [breach for module in tree for breach in rule(module)]
     assert not breaches, "\n" + "\n".join(map(str, breaches))
 
 

@@ -8,6 +8,9 @@ from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 
 AT = "/tools/0/parameters"
 TYPES = "must be one of array, boolean, integer, null, number, object, string, or a list of them"
+UNMATCHED = "is no pattern that can be matched"
+ALL_OF = "is not supported; say it without, as two patterns in allOf or with not"
+COUNTS = "write smaller counts and fewer of them, or use maxLength"
 NOWHERE = "must lead to a place in this schema, as #/$defs/Name does"
 
 
@@ -59,13 +62,25 @@ def test_pub_1_a_schema_that_stands_alone_passes(schema: JsonValue) -> None:
         (
             {"pattern": "("},
             "/pattern",
-            "is no regular expression: missing ), unterminated subpattern at position 0",
+            f"{UNMATCHED}: unclosed group",
             None,
         ),
         (
             {"patternProperties": {"[": True}},
             "/patternProperties/[",
-            "is no regular expression: unterminated character set at position 0",
+            f"{UNMATCHED}: unclosed character class",
+            None,
+        ),
+        (
+            {"items": {"pattern": "^(?!a)b"}},
+            "/items/pattern",
+            f"{UNMATCHED}: look-around, including look-ahead and look-behind, {ALL_OF}",
+            None,
+        ),
+        (
+            {"pattern": "(a{1000}){1000}"},
+            "/pattern",
+            f"{UNMATCHED}: it is too large once its counts are written out; {COUNTS}",
             None,
         ),
     ],
@@ -136,3 +151,77 @@ def test_sec_3_a_value_whose_check_does_not_end_is_refused() -> None:
     """Also by a schema that was published before circles were looked for."""
     with pytest.raises(InvalidPayload, match="leads in a circle"):
         check_instance(1, {"$ref": "#"}, what="payload")
+
+
+def test_pub_1_a_pattern_that_only_tells_may_be_any() -> None:
+    """Whoever judges the values does it without this schema."""
+    schema = {"pattern": "(?=a)", "items": {"$ref": "#/nowhere"}}
+    [issue] = check_json_schema(schema, AT, is_matched=False)
+    assert issue.pointer == f"{AT}/items/$ref"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": r"(a)\1"},
+        {"patternProperties": {r"(a)\1": True}},
+        {"patternProperties": {r"(a)\1": True}, "additionalProperties": False},
+        {"unevaluatedProperties": False, "allOf": [{"patternProperties": {r"(a)\1": True}}]},
+    ],
+)
+def test_sec_3_an_older_schema_with_a_pattern_that_cannot_be_matched(schema: JsonValue) -> None:
+    """It was published when patterns were not judged so: the pattern is named."""
+    value: JsonValue = "aa" if isinstance(schema, dict) and "pattern" in schema else {"aa": 1}
+    with pytest.raises(InvalidPayload) as caught:
+        check_instance(value, schema, what="payload")
+    assert caught.value.problem == (
+        r'its schema has the pattern "(a)\\1": backreferences are not supported; '
+        "say it without: no later part can repeat an earlier one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "problem"),
+    [
+        (1, False, "/: may not be here"),
+        (1, {"type": "string"}, "/: must be a text, not a number"),
+        (1.5, {"type": ["integer", "null"]}, "/: must be a whole number or null, not a number"),
+        ({"a": 1}, {"properties": {"a": {"enum": ["x", 2]}}}, '/a: must be one of "x", 2'),
+        ({"a": 1}, {"additionalProperties": False}, "/a: may not be here"),
+        ({}, {"required": ["a"]}, '/: lacks "a"'),
+        ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, '/: "a" must come with "b"'),
+        ({"a": 1}, {"propertyNames": {"maxLength": 0}}, "/: must have at most 0 characters"),
+        (
+            [1],
+            {"contains": {"type": "null"}},
+            "/: must hold at least 1 of what its schema asks for",
+        ),
+        ([[], ["a"]], {"items": {"minItems": 1}}, "/0: must not be empty"),
+        ("b", {"pattern": "^a"}, "/: must match ^a"),
+        ({"a": {"b": 1}, "c": 1}, {"properties": {"c": False, "a": False}}, "/a: may not be here"),
+        (
+            {"kind": "b", "size": "x"},
+            {
+                "anyOf": [
+                    {"required": ["other"]},
+                    {"properties": {"size": {"type": "integer"}}},
+                ]
+            },
+            "/size: must be a whole number, not a text",
+        ),
+        (1, {"anyOf": [False, False]}, "/: fits none of the choices that its schema gives"),
+        (
+            1,
+            {"oneOf": [True, True]},
+            "/: must fit exactly one of the choices that its schema gives",
+        ),
+        (1, {"not": {}}, "/: is what its schema excludes"),
+    ],
+)
+def test_sus_2_what_does_not_fit_is_told_in_words(
+    value: JsonValue, schema: JsonValue, problem: str
+) -> None:
+    """Where it stands, and what must be there; the value itself is not repeated."""
+    with pytest.raises(InvalidPayload) as caught:
+        check_instance(value, schema, what="payload")
+    assert caught.value.problem == problem

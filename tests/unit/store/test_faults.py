@@ -15,7 +15,7 @@ from psych_runtime.store.memory import MemoryStore
 
 SURE: Mapping[FaultKind, float] = dict.fromkeys(FAULT_KINDS, 1.0)
 BY_CHANCE = sorted(FAULT_KINDS.keys() - {"away", "stalled"})
-TO_A_PROCESS: set[FaultKind] = {"crash_after", "crash_before", "hung", "paused"}
+TO_A_PROCESS: set[FaultKind] = {"crash_after", "crash_before", "cut_off", "hung", "paused"}
 
 
 class Dice(System):
@@ -249,6 +249,74 @@ async def test_r_9_a_process_that_stands_still_goes_on_with_its_call(
         (seconds,) = process.seconds
         assert 1.0 <= seconds <= longest_seconds
         assert process.told == [kind]
+
+
+@pytest.mark.parametrize(("number", "done"), [(0.0, 0), (0.999, 1)], ids=["before", "after"])
+@pytest.mark.parametrize("kind", ["paused", "hung"])
+async def test_r_9_a_process_stands_still_before_its_call_or_when_it_is_done(
+    kind: FaultKind, number: float, done: int
+) -> None:
+    """What it goes on with then is old: whatever it has decided, or what it has been told."""
+    inner, seen = Inner(), list[int]()
+
+    class Stopped(Process):
+        def pause(self, seconds: float) -> None:
+            seen.append(len(inner.commits))
+
+        hang = pause
+
+    faults = Faults(Dice(number), {kind: 1.0})
+    assert await FaultyStore(inner, faults, Stopped()).commit([unit(admit())]) == [Committed()]
+    assert seen == [done]
+
+
+async def test_r_5_a_process_that_is_cut_off_reaches_the_store_no_more_for_a_while() -> None:
+    """None of its calls does, and others' do; it hears of each."""
+    inner, process = Inner(), Process()
+    chances: dict[FaultKind, float] = {"cut_off": 1.0}
+    faults = Faults(Dice(0.0), chances)
+    store, others = FaultyStore(inner, faults, process), FaultyStore(inner, faults, Process())
+    with pytest.raises(StoreUnavailable, match="cut off"):
+        await store.commit([unit(admit())])
+    chances.clear()
+    with pytest.raises(StoreUnavailable, match="cut off"):
+        await store.twin().workers()
+    assert process.told == ["cut_off"] * 2
+    assert await others.commit([unit(admit())]) == [Committed()]
+    assert inner.commits == [[Committed()]]
+    faults.quiet = True
+    assert await store.commit([unit(admit())]) == [Committed()]
+
+
+async def test_r_5_a_process_that_was_cut_off_reaches_the_store_again() -> None:
+    """When the time is over."""
+    chances: dict[FaultKind, float] = {"cut_off": 1.0}
+    store = FaultyStore(Inner(), Faults(Dice(0.0), chances, scale=0.001), Process())
+    with pytest.raises(StoreUnavailable):
+        await store.workers()
+    chances.clear()
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                assert await store.workers() == []
+                break
+            except StoreUnavailable:
+                await asyncio.sleep(0)
+
+
+async def test_r_6_a_store_is_back_for_one_process_before_another() -> None:
+    """Each learns of it within the bound, and then for good."""
+    inner, dice = Inner(), Dice(0.0)
+    faults = Faults(dice, {})
+    first, second = (FaultyStore(inner, faults, Process()) for _ in range(2))
+    faults.go_away(0.0, apart_seconds=60.0)
+    assert await first.workers() == []
+    dice.number = 0.9
+    with pytest.raises(StoreUnavailable, match="away"):
+        await second.workers()
+    assert await first.workers() == []
+    faults.go_away(0.0)
+    assert await second.workers() == []
 
 
 @pytest.mark.parametrize("kind", sorted(TO_A_PROCESS))

@@ -110,9 +110,10 @@ ANYTHING = registered(anything)
 
 
 def test_mod_2_what_fits_is_read_and_converted() -> None:
-    """Effective arguments are what the model wrote; defaults are not filled in."""
+    """Effective arguments are what the model wrote, and the defaults of the rest (APP-1)."""
     found = arguments(FORECAST, ' {"near": [{"x": 1}], "city": "Bern", "unit": "f"} ')
-    assert found.effective == {"near": [{"x": 1}], "city": "Bern", "unit": "f"}
+    given = {"near": [{"x": 1}], "city": "Bern", "unit": "f"}
+    assert found.effective == {**given, "days": 3, "either": 0, "pet": None}
     assert found.values == {"near": [Point(1, 0.0)], "city": "Bern", "unit": Unit.FAHRENHEIT}
     assert found.digest_text == '{"city":"Bern","near":[{"x":1}],"unit":"f"}'
 
@@ -273,7 +274,7 @@ def test_mod_2_an_integer_is_a_number() -> None:
 def test_mod_2_large_integers_are_kept_exactly(number: int) -> None:
     """Beyond what a double holds; the digest tells neighbours apart."""
     found = arguments(EXACT, f'{{"whole": {number}}}')
-    assert (found.effective, found.values) == ({"whole": number}, {"whole": number})
+    assert (found.effective["whole"], found.values) == (number, {"whole": number})
     assert found.digest_text == f'{{"whole":{number}}}'
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from psych_runtime.core.codec import Entry
 from psych_runtime.testing.log_builder import LogBuilder
-from psych_runtime.views import thread_run, thread_view
+from psych_runtime.views import messages_passed_on, thread_run, thread_view
 from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, JsonPart, ReasoningPart, TextPart, UserMessage
-from psych_schema.record import Broken, Failure, QueueCancelled, Said, ThreadRef
+from psych_schema.record import Broken, Failure, QueueCancelled, RunSettled, Said, ThreadRef
 from psych_schema.view import CallMade, SaidByModel, SaidByUser, ThreadRun
 from tests.unit.views.erasing import erased
 
@@ -104,8 +104,8 @@ def test_thread_message_shows_its_attachments() -> None:
     assert (unread.text, unread.attachments) == ("anull", (PICTURE,))
 
 
-def test_thread_unread_messages_say_what_became_of_them() -> None:
-    """While the Run lives they are queued; then they are left, or passed on without their words."""
+def test_thread_unread_is_what_nobody_has_read_and_nobody_took_back() -> None:
+    """While the Run lives they are queued; then they are left. The next Run has the others."""
     log = claimed()
     taken_back = log.send("no", by="ann")
     log.send("steer")
@@ -117,29 +117,124 @@ def test_thread_unread_messages_say_what_became_of_them() -> None:
     ended = view(log)
 
     assert [(one.state, one.text) for one in living.unread] == [
-        ("cancelled", "no"),
         ("queued", "steer"),
         ("queued", "next"),
     ]
-    assert [(one.state, one.text, one.by) for one in ended.unread] == [
-        ("cancelled", "no", "ann"),
-        ("left", "steer", "ann"),
-        ("passed_on", None, "bob"),
-    ]
+    assert [(one.state, one.text, one.by) for one in ended.unread] == [("left", "steer", "ann")]
     assert not any(one.gone for one in ended.unread)
 
 
+def passed(*messages: UserMessage) -> LogBuilder:
+    """Return the log of a Run that left messages to the next one, of which one was taken back."""
+    log = claimed()
+    for place, message in enumerate(messages):
+        log.send("", "next_run", message=message, by=f"person {place}")
+    slip = log.send("slip", "next_run", by="dan")
+    log.send("read", "follow_up", by="eve")
+    log.write(QueueCancelled, entry_id=slip)
+    log.abort()
+    log.settle("aborted")
+    return log
+
+
+def behind(log: LogBuilder, input: object) -> LogBuilder:
+    """Return the log of the Run that follows in the thread."""
+    previous = ThreadRef(id=log.run_id, position=2, previous=log.run_id)
+    return admitted(input, thread=previous)
+
+
+def words(text: str) -> UserMessage:
+    return UserMessage(parts=(TextPart(text=text),))
+
+
+def part(text: str) -> dict[str, str]:
+    return {"kind": "text", "text": text}
+
+
+def test_r_18_messages_that_begin_a_run_stand_by_themselves() -> None:
+    """Each with its words, its attachments, its author and its name, in order."""
+    log = passed(words("a"), UserMessage(parts=(TextPart(text="b"), PICTURE)), words("c"))
+    picture = PICTURE.model_dump(mode="json")
+    following = behind(log, {"message": [part("a"), part("b"), picture, part("c")]})
+    left = messages_passed_on(log.entries, next_of(log))
+
+    found = thread_run(following.header, following.entries, passed_on=left)
+
+    said = [one for one in found.said if isinstance(one, SaidByUser)]
+    assert [(one.text, one.by, one.queue) for one in said] == [
+        ("a", "person 0", "next_run"),
+        ("b", "person 1", "next_run"),
+        ("c", "person 2", "next_run"),
+    ]
+    assert [one.entry_id for one in said] == [one.entry_id for one in left]
+    assert [one.at for one in said] == [one.at for one in left]
+    assert [one.attachments for one in said] == [(), (PICTURE,), ()]
+
+
+def next_of(log: LogBuilder) -> str:
+    """Return the id of the Run that a log names as the next one."""
+    [settled] = [r for one in log.entries if isinstance(r := one.record, RunSettled)]
+    return str(settled.next_run)
+
+
+def test_r_18_only_the_run_that_was_begun_has_the_messages() -> None:
+    """A Run that somebody admitted behind it does not."""
+    log = passed(words("a"))
+    assert len(messages_passed_on(log.entries, next_of(log))) == 1
+    assert messages_passed_on(log.entries, "run_other") == ()
+    assert messages_passed_on(claimed().entries, next_of(log)) == ()
+
+
+def test_r_11_erased_messages_that_begin_a_run_have_their_authors() -> None:
+    """Erased in the Run that had them: there is one for each, without words."""
+    log = passed(words("a"), words("b"))
+    following = behind(log, {"message": [part("a"), part("b")]})
+    following.claim()
+    following.turn(text="One.")
+    following.settle()
+    following.erase()
+
+    left = messages_passed_on(log.entries, next_of(log))
+    found = thread_run(following.header, erased(following), passed_on=left)
+
+    said = [one for one in found.said if isinstance(one, SaidByUser)]
+    assert [(one.by, one.text, one.gone) for one in said] == [
+        ("person 0", None, True),
+        ("person 1", None, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([part("a"), part("b")], [("person 0", "a"), ("person 1", "b")]),
+        ([part("a"), part("b"), part("c")], [(None, "abc")]),
+    ],
+)
+def test_r_11_words_of_an_erased_run_before_are_told_apart_where_they_can_be(
+    parts: list[dict[str, str]], expected: list[tuple[str | None, str]]
+) -> None:
+    """Where nobody knows any more who said which, nobody is named."""
+    log = passed(words("a"), words("b"))
+    log.erase()
+    following = behind(log, {"message": parts})
+
+    left = messages_passed_on(erased(log), next_of(log))
+    found = thread_run(following.header, following.entries, passed_on=left)
+
+    said = [one for one in found.said if isinstance(one, SaidByUser)]
+    assert [(one.by, one.text) for one in said] == expected
+
+
 def test_thread_message_that_was_passed_on_stands_in_the_next_run_only() -> None:
-    """Words and attachments are shown where they are input."""
+    """It waits until the Run ends, and then is nothing of this Run."""
     log = claimed()
     log.send("Look.", "next_run", message=UserMessage(parts=(TextPart(text="Look."), PICTURE)))
     [waiting] = view(log).unread
     log.turn(text="One.")
     log.settle()
-    [passed_on] = view(log).unread
-
     assert (waiting.text, waiting.attachments) == ("Look.", (PICTURE,))
-    assert (passed_on.state, passed_on.text, passed_on.attachments) == ("passed_on", None, ())
+    assert view(log).unread == ()
 
 
 def test_thread_abort_stands_in_its_place() -> None:

@@ -13,13 +13,11 @@ from typing import Final
 
 from psych_runtime.blob.contract import keeping, naming, refusing, sweeping
 from psych_runtime.blob.contract._check import Check, Harness
+from psych_runtime.ports import checks
 
 __all__ = ["CHECKS", "Check", "Harness"]
 
-CHECKS: Final[tuple[Check, ...]] = tuple(
-    value
-    for module in (keeping, naming, sweeping, refusing)
-    for value in vars(module).values()
-    if isinstance(value, Check)
+CHECKS: Final[tuple[Check, ...]] = checks.checks_in(
+    checks.Check, keeping, naming, sweeping, refusing
 )
 """Every check; names are unique."""

@@ -4,18 +4,10 @@ import asyncio
 import hashlib
 from typing import Final
 
-from psych_runtime.blob.contract._check import (
-    OURS,
-    THEIRS,
-    Harness,
-    check,
-    holds,
-    put,
-    refused,
-    same,
-)
+from psych_runtime.blob.contract._check import OURS, THEIRS, Harness, put
 from psych_runtime.errors import BlobCorrupt, BlobError, BlobNotFound
 from psych_runtime.ports.blob import BlobOwner
+from psych_runtime.ports.checks import check, holds, refused, same
 
 __all__ = [
     "a_blob_that_is_damaged_is_not_given_out",

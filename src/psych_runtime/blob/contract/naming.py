@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from psych_runtime.blob.contract._check import OURS, THEIRS, Harness, check, put, refused, same
+from psych_runtime.blob.contract._check import OURS, THEIRS, Harness, put
 from psych_runtime.errors import BlobNotFound, InvalidArgument, InvalidPayload
 from psych_runtime.ports.blob import MAX_RUN_BYTES, MAX_TENANT_BYTES, BlobOwner, BlobStore
+from psych_runtime.ports.checks import check, refused, same
 
 __all__ = [
     "a_hash_that_is_none_names_nothing",

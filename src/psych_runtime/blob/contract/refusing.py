@@ -1,8 +1,9 @@
 """What is refused: too much, numbers out of range, and calls after the end."""
 
-from psych_runtime.blob.contract._check import OURS, Harness, check, put, refused, same
+from psych_runtime.blob.contract._check import OURS, Harness, put
 from psych_runtime.errors import BlobStoreClosed, InvalidArgument, PayloadTooLarge
 from psych_runtime.ports.blob import MAX_BLOB_BYTES
+from psych_runtime.ports.checks import check, refused, same
 
 __all__ = [
     "a_blob_above_the_bound_is_refused",

@@ -2,18 +2,10 @@
 
 from typing import Final
 
-from psych_runtime.blob.contract._check import (
-    OURS,
-    THEIRS,
-    Harness,
-    check,
-    holds,
-    put,
-    refused,
-    same,
-)
+from psych_runtime.blob.contract._check import OURS, THEIRS, Harness, put
 from psych_runtime.errors import BlobNotFound
 from psych_runtime.ports.blob import BlobOwner, BlobStore
+from psych_runtime.ports.checks import check, holds, refused, same
 
 __all__ = [
     "a_blob_put_again_is_young_again",

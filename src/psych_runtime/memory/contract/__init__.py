@@ -12,13 +12,9 @@ from typing import Final
 
 from psych_runtime.memory.contract import keeping, refusing, sharing
 from psych_runtime.memory.contract._check import Check, Harness
+from psych_runtime.ports import checks
 
 __all__ = ["CHECKS", "Check", "Harness"]
 
-CHECKS: Final[tuple[Check, ...]] = tuple(
-    value
-    for module in (keeping, sharing, refusing)
-    for value in vars(module).values()
-    if isinstance(value, Check)
-)
+CHECKS: Final[tuple[Check, ...]] = checks.checks_in(checks.Check, keeping, sharing, refusing)
 """Every check; names are unique."""

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from psych_runtime.memory.contract._check import ANNA, Harness, check, entries, same
+from psych_runtime.memory.contract._check import ANNA, Harness, entries
+from psych_runtime.ports.checks import check, same
 
 __all__ = [
     "an_entry_comes_back_as_it_was_given",

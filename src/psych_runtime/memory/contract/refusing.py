@@ -1,7 +1,8 @@
 """What no memory keeps is refused alike, and changes nothing."""
 
 from psych_runtime.errors import InvalidArgument, InvalidPayload, MemoryFull, PayloadTooLarge
-from psych_runtime.memory.contract._check import ANNA, Harness, check, entries, refused, same
+from psych_runtime.memory.contract._check import ANNA, Harness, entries
+from psych_runtime.ports.checks import check, refused, same
 from psych_runtime.ports.memory import (
     MAX_MEMORY_BYTES,
     MAX_MEMORY_ENTRIES,

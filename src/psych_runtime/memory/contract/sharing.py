@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from psych_runtime.errors import StoreUnavailable
-from psych_runtime.memory.contract._check import ANNA, Harness, check, entries, same
+from psych_runtime.memory.contract._check import ANNA, Harness, entries
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.memory import MemoryStore
 from psych_schema.common import Scope
 

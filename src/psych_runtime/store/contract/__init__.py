@@ -10,6 +10,7 @@ A check that does not hold raises AssertionError. Nothing here needs a test fram
 
 from typing import Final
 
+from psych_runtime.ports import checks
 from psych_runtime.store.contract import (
     capping,
     claiming,
@@ -28,23 +29,19 @@ from psych_runtime.store.contract._check import Check, Harness
 
 __all__ = ["CHECKS", "Check", "Harness"]
 
-CHECKS: Final[tuple[Check, ...]] = tuple(
-    value
-    for module in (
-        judging,
-        reading,
-        naming,
-        claiming,
-        capping,
-        removing,
-        swapping,
-        living,
-        handling,
-        faulty,
-        racing,
-        outages,
-    )
-    for value in vars(module).values()
-    if isinstance(value, Check)
+CHECKS: Final[tuple[Check, ...]] = checks.checks_in(
+    checks.Check,
+    judging,
+    reading,
+    naming,
+    claiming,
+    capping,
+    removing,
+    swapping,
+    living,
+    handling,
+    faulty,
+    racing,
+    outages,
 )
 """Every check; names are unique."""

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.checks import same
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Sealed, Store, Unit
-from psych_runtime.store.contract._check import same
 from psych_schema.record import AdvisoryAdded
 from psych_schema.store import KeyRow, RecordRow, RunRow
 

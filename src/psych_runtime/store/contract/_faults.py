@@ -9,9 +9,9 @@ from psych_runtime._system import System
 from psych_runtime.core.codec import outline_commit
 from psych_runtime.errors import RunNotFound, StoreUnavailable
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
+from psych_runtime.ports.checks import same
 from psych_runtime.ports.store import Admit, Change, Store, Unit
 from psych_runtime.store.contract._build import TENANT, change, key_row, named, new_id, unit
-from psych_runtime.store.contract._check import same
 from psych_runtime.store.faults import FaultKind, Faults, FaultyStore, Victim
 
 __all__ = [
@@ -85,9 +85,9 @@ class Steered(Faults):
         self._runs.set()
 
     @override
-    def go_away(self, seconds: float, *, stalls: bool = False) -> None:
+    def go_away(self, seconds: float, *, stalls: bool = False, apart_seconds: float = 0.0) -> None:
         """Be away for `seconds` from now on."""
-        super().go_away(seconds, stalls=stalls)
+        super().go_away(seconds, stalls=stalls, apart_seconds=apart_seconds)
         self._met = asyncio.Semaphore(0)
 
     async def met(self, count: int) -> None:

@@ -12,6 +12,7 @@ from psych_runtime.ports.answers import (
     SeqConflict,
     ThreadTaken,
 )
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import UNCAPPED, After, Exclude, HeaderChange, Store, Unit
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -26,7 +27,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_schema.store import RunRow
 
 __all__ = [

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import After, Exclude, HeaderChange, Store
 from psych_runtime.store.contract._build import (
     START,
@@ -19,7 +20,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 
 __all__ = [
     "a_claimed_run_is_no_longer_claimable",

@@ -10,6 +10,7 @@ from psych_runtime.ports.answers import (
     SeqConflict,
     ThreadTaken,
 )
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import HeaderChange, Store, Unit
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -24,7 +25,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_runtime.store.contract._faults import (
     COMMIT_FAULTS,
     Steered,

@@ -5,9 +5,10 @@ from typing import Final
 
 from psych_runtime.errors import StoreClosed
 from psych_runtime.ports.answers import Answer, Committed
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import HeaderChange, Store
 from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 
 __all__ = [
     "a_commit_of_another_handle_ends_a_wait",

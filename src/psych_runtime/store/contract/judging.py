@@ -11,6 +11,7 @@ from psych_runtime.ports.answers import (
     SeqConflict,
     ThreadTaken,
 )
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import HeaderChange, Store
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -24,7 +25,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 
 __all__ = [
     "a_change_without_records_leaves_the_head",

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import REMAINING, After, HeaderChange, Renewed, Store
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -15,7 +16,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, near, same
+from psych_runtime.store.contract._check import Harness, near
 
 __all__ = [
     "a_burial_is_an_arrival",

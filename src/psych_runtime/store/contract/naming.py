@@ -3,9 +3,10 @@
 from typing import Final
 
 from psych_runtime.ports.answers import KeyTaken
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import RunFilter
 from psych_runtime.store.contract._build import admit, key_row, unit, write
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 
 __all__ = ["names_are_never_code", "names_that_look_alike_are_apart"]
 

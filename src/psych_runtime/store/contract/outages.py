@@ -7,6 +7,7 @@ from typing import Final
 
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import Renewed, Store
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -17,7 +18,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_runtime.store.contract._faults import (
     CALLS,
     Chance,

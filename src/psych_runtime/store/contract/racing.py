@@ -10,9 +10,10 @@ from typing import Final
 from psych_runtime.core.codec import outline_commit
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Answer, Committed, KeyTaken, SeqConflict
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import Store, Unit
 from psych_runtime.store.contract._build import TENANT, admission
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_runtime.store.contract._faults import (
     COMMIT_FAULTS,
     Chance,

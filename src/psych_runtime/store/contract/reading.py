@@ -7,6 +7,7 @@ from typing import Final
 
 from psych_runtime.errors import InvalidPayload, RunNotFound
 from psych_runtime.ports import answers
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import (
     Change,
     Exclude,
@@ -30,7 +31,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 
 __all__ = [
     "a_cursor_that_is_not_ours_is_refused",

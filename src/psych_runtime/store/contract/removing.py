@@ -4,6 +4,7 @@ from typing import Final
 
 from psych_runtime.errors import RunNotFound
 from psych_runtime.ports.answers import Committed
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import Change, HeaderChange, Store
 from psych_runtime.store.contract._build import (
     TENANT,
@@ -17,7 +18,7 @@ from psych_runtime.store.contract._build import (
     unit,
     write,
 )
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_schema.store import KeyRow, RecordRow, RunRow
 
 __all__ = [

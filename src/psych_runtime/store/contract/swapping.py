@@ -6,9 +6,10 @@ from collections.abc import Awaitable
 from typing import Final
 
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge, StoreUnavailable
+from psych_runtime.ports.checks import check, same
 from psych_runtime.ports.store import MAX_VALUE_BYTES, MAX_VALUE_KEY_CHARACTERS, Store
 from psych_runtime.store.contract._build import TENANT
-from psych_runtime.store.contract._check import Harness, check, same
+from psych_runtime.store.contract._check import Harness
 from psych_runtime.store.contract._faults import Steered, behind, in_doubt, same_struck
 from psych_runtime.store.faults import FaultKind, FaultyStore
 from psych_schema.store import KvRow

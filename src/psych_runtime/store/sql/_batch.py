@@ -19,9 +19,10 @@ from psych_runtime.ports.answers import (
     ThreadTaken,
 )
 from psych_runtime.ports.store import MAX_UNIT_BYTES, UNSET, Admit, After, Change, Unit
+from psych_runtime.store.sql._packed import Kept, packed
 from psych_runtime.store.sql._rows import Row
 from psych_schema.base import format_instant
-from psych_schema.store import KeyRow, RecordRow
+from psych_schema.store import KeyRow
 
 __all__ = [
     "CAP_REACHED",
@@ -53,7 +54,7 @@ class Batch(NamedTuple):
     units: Sequence[Unit]
     changes: list[Given]
     admissions: list[tuple[int, Admit, bool]]  # unit, and whether its place is named twice in it
-    records: list[tuple[int, RecordRow]]
+    records: list[tuple[int, Kept]]
     keys: list[tuple[int, int, KeyRow]]  # unit, place in it
     moves: bool  # whether a state changes: caps are looked at
 
@@ -117,7 +118,7 @@ def _batch(units: Sequence[Unit]) -> Batch:
                 _edit(change, given)
                 moves = moves or change.header.state is not UNSET
             made.changes.append(given)
-            made.records.extend((number, sealed.row) for sealed in change.records)
+            made.records.extend((number, packed(sealed)) for sealed in change.records)
         made.keys.extend((number, index, key) for index, key in enumerate(unit.keys))
     return made._replace(moves=moves)
 

@@ -8,6 +8,7 @@ from typing import Final
 from psych_runtime.core.models import trusted
 from psych_runtime.errors import CorruptRow
 from psych_runtime.store._order import Position, cursor_behind
+from psych_runtime.store.sql._packed import unpacked
 from psych_schema.common import AbortPhase, RunPhase
 from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
@@ -159,14 +160,16 @@ def record_of(row: Row) -> RecordRow:
 
 
 def _record_of(row: Row) -> RecordRow:
+    run_id, seq, kind = _text(row[0]), _number(row[1]), _text(row[3])
+    body, salt = unpacked(_text(row[4]), _text_or_none(row[6]), run_id, seq, kind)
     return _record_row(
-        run_id=_text(row[0]),
-        seq=_number(row[1]),
+        run_id=run_id,
+        seq=seq,
         tenant=_text(row[2]),
-        type=_text(row[3]),
-        body=_text(row[4]),
+        type=kind,
+        body=body,
         content=_text_or_none(row[5]),
-        salt=_text_or_none(row[6]),
+        salt=salt,
     )
 
 

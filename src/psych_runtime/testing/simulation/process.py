@@ -21,7 +21,7 @@ from psych_runtime.tools.registry import RegisteredTool
 __all__ = ["Process", "SimulatedWorker"]
 
 _HARMLESS: frozenset[FaultKind] = frozenset(
-    {"away", "delayed", "doubled", "late", "stalled", "torn"}
+    {"away", "delayed", "doubled", "late", "stalled", "torn", "unanswered", "unheard"}
 )
 """Faults after which a worker must not be declared dead: they take no renewal away."""
 

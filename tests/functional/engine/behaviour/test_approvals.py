@@ -9,7 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from psych_runtime._decisions import Choice, Edit, decide
-from psych_runtime._reads import answer, status, wait
+from psych_runtime._reads import answer, report, status, wait
 from psych_runtime.api import interrupt
 from psych_runtime.errors import (
     ApprovalConflict,
@@ -184,6 +184,24 @@ async def test_app_3_a_grant_is_used_up_by_the_start_that_names_it(
     assert (started.approval_id, started.digest) == (asked.approval_id, asked.digest)
     state = await sound(store, run_id)
     assert state.get("approval", asked.approval_id).phase == "used"
+
+
+async def test_app_3_a_report_names_who_decided(store: Store, crew: Crew) -> None:
+    """Each call with the last decision about it."""
+    model = paying(("ann", 1), ("bob", 2), ("cid", 3))
+    await crew.start(runtime(store, model, Till().pay, policy=Asks()))
+    run_id = await admit(store, agent("pay"))
+    await pending(store, run_id, 3)
+    before = await report(store, run_id, scope=ACME)
+    assert [one.decision for one in before.tool_calls] == [None] * 3
+    await choose(store, run_id, ann="approve", bob="deny", cid=Edit({"to": "cid", "amount": 1}))
+    await told(store, run_id)
+    after = await report(store, run_id, scope=ACME)
+    assert [(one.decision, one.decided_by, one.outcome) for one in after.tool_calls] == [
+        ("approve", BY, "ok"),
+        ("deny", BY, "refused"),
+        ("edit", BY, "ok"),
+    ]
 
 
 async def test_app_2_all_of_a_turn_wait_at_once_and_are_decided_one_by_one(
@@ -382,6 +400,8 @@ async def test_app_3_nobody_can_decide_after_its_time(
     with pytest.raises(ApprovalOver) as caught:
         await decide(store, run_id, scope=ACME, decisions={one.call_id: "approve"}, by=BY)
     assert caught.value.reason == "expired"
+    line = only((await report(store, run_id, scope=ACME)).tool_calls)
+    assert (line.decision, line.decided_by) == ("expired", None)
 
 
 async def test_app_4_after_an_interrupt_nothing_is_decided(store: Store, crew: Crew) -> None:
@@ -597,6 +617,116 @@ async def test_app_3_a_tool_that_has_become_riskier_is_asked_about_again(
     await choose(store, run_id, bob="approve")
     await told(store, run_id)
     assert till.paid == [("bob", 3)]
+
+
+def defined(till: Till, *, fee: int) -> Callable[[str, int, int], Awaitable[str]]:
+    """Return a tool that pays with a fee unless told otherwise."""
+
+    async def pay(to: str, amount: int, fee: int = fee) -> str:
+        """Pay.
+
+        Args:
+            to: Whom.
+            amount: How much.
+            fee: What it costs.
+        """
+        return await till.pay(to, amount + fee)
+
+    return pay
+
+
+async def test_app_3_a_tool_that_is_defined_otherwise_is_asked_about_again(
+    store: Store, crew: Crew
+) -> None:
+    """The next build charges more where the model said nothing: nobody consented to that."""
+    till, cheap, dear = Till(), 1, 1000
+    worker = await crew.start(
+        runtime(store, paying(("bob", 3)), defined(till, fee=cheap), policy=Asks())
+    )
+    run_id = await admit(store, agent("pay"))
+    before = only(await pending(store, run_id, 1))
+    assert before.arguments == {"to": "bob", "amount": 3, "fee": cheap}
+    await crew.stop(worker)
+    await choose(store, run_id, bob="approve")
+    await crew.start(
+        runtime(store, FakeModel().turn(text="Paid."), defined(till, fee=dear), policy=Asks())
+    )
+
+    async def anew() -> bool:
+        found = (await status(store, run_id, scope=ACME)).pending_approvals
+        return bool(found) and found[0].approval_id != before.approval_id
+
+    await eventually(anew)
+    after = only(await pending(store, run_id, 1))
+    assert after.arguments == {"to": "bob", "amount": 3, "fee": dear}
+    assert (before.reason, after.reason) == (
+        None,
+        "Asked again: the tool has changed since somebody decided.",
+    )
+    await choose(store, run_id, bob="approve")
+    await told(store, run_id)
+    assert till.paid == [("bob", 3 + dear)]
+
+
+class Explains(Asks):
+    """A policy that says why it asks."""
+
+    async def decide_tool(
+        self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
+    ) -> Decision:
+        """Ask because of an amount."""
+        return Ask(reason=f"Above {arguments['amount']} EUR.")
+
+
+async def test_app_2_who_decides_reads_why_and_why_again(store: Store, crew: Crew) -> None:
+    """What the policy says, and that an edit does not fit the tool."""
+    till = Till()
+    await crew.start(runtime(store, paying(("bob", 3)), till.pay, policy=Explains()))
+    run_id = await admit(store, agent("pay"))
+    before = only(await pending(store, run_id, 1))
+    assert before.reason == "Above 3 EUR."
+    await choose(store, run_id, bob=Edit({"to": "bob", "amount": "much"}))
+
+    async def anew() -> bool:
+        found = (await status(store, run_id, scope=ACME)).pending_approvals
+        return bool(found) and found[0].approval_id != before.approval_id
+
+    await eventually(anew)
+    after = only(await pending(store, run_id, 1))
+    assert after.arguments == before.arguments
+    assert after.reason == ("Asked again: the edited arguments do not fit the tool. Above 3 EUR.")
+    await choose(store, run_id, bob="deny")
+    await told(store, run_id)
+    assert till.paid == []
+
+
+@pytest.mark.parametrize("reason", ["\ud800", "é" * 400])
+async def test_app_2_any_reason_can_be_kept(store: Store, crew: Crew, reason: str) -> None:
+    """Half a character and too many of them are no reason to forget the call."""
+
+    class Odd(Asks):
+        async def decide_tool(
+            self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
+        ) -> Decision:
+            return Ask(reason)
+
+    await crew.start(runtime(store, paying(("bob", 3)), Till().pay, policy=Odd()))
+    run_id = await admit(store, agent("pay"))
+    one = only(await pending(store, run_id, 1))
+    assert one.reason is not None
+    assert len(one.reason.encode()) <= 512
+
+
+async def test_app_3_an_edit_to_what_was_shown_is_an_approval(store: Store, crew: Crew) -> None:
+    """Also where what was shown has defaults that the model did not write."""
+    till = Till()
+    await crew.start(runtime(store, paying(("bob", 3)), defined(till, fee=1), policy=Asks()))
+    run_id = await admit(store, agent("pay"))
+    shown = only(await pending(store, run_id, 1)).arguments
+    await choose(store, run_id, bob=Edit(cast("Mapping[str, JsonValue]", shown)))
+    found = await told(store, run_id)
+    assert only(found.every(ApprovalDecided)).decision == "approve"
+    assert till.paid == [("bob", 4)]
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), 1e300, "5", True])

@@ -8,7 +8,7 @@ import pytest
 from psych_runtime._erase import erase
 from psych_runtime._messages import cancel, send
 from psych_runtime._system import System
-from psych_runtime.api import interrupt
+from psych_runtime.api import dispatch, interrupt
 from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.errors import (
     ContentErased,
@@ -39,6 +39,7 @@ from tests.functional.engine.harness import (
     agent,
     of_type,
     only,
+    records_of,
     run_to_end,
     runtime,
     sound,
@@ -232,6 +233,7 @@ async def test_str_1_other_arguments_that_are_none(store: Store) -> None:
     wrong: list[tuple[str, dict[str, object]]] = [
         ("queue", {"queue": "later"}),
         ("by", {"by": ""}),
+        ("by", {"by": " \t\n"}),
         ("key", {"key": "next:x"}),
     ]
     for what, options in wrong:
@@ -332,6 +334,24 @@ async def test_r_11_thread_whose_last_run_is_erased(store: Store, crew: Crew) ->
         await send(store, run, scope=ACME, message="Hm.", queue="next_run")
 
     assert caught.value.run_id == run
+    assert len((await store.list_runs(ACME.tenant)).headers) == 1
+    with pytest.raises(RunSettled, match="has been erased; begin another thread"):
+        await send(store, run, scope=ACME, message="Hm.")
+
+
+@pytest.mark.parametrize(
+    "part", [{"kind": "text", "text": "a", "x": 1}, {"kind": "json", "value": 1, "text": "a"}]
+)
+async def test_r_18_a_part_has_no_unknown_members(store: Store, part: dict[str, JsonLike]) -> None:
+    """Nobody would read them; the error names those that there are."""
+    run = await admit(store, agent())
+    version = (await store.header(ACME.tenant, run)).version
+    parts: list[JsonLike] = [{"kind": "text", "text": "Hm."}, part]
+    with pytest.raises(InvalidPayload, match=r"part 1: unknown member '(x|text)'; (text|json) has"):
+        await send(store, run, scope=ACME, message=parts)
+    with pytest.raises(InvalidPayload, match="part 1: unknown member"):
+        await dispatch(store, version, scope=ACME, input={"message": parts})
+    assert len(await records_of(store, run)) == 1
     assert len((await store.list_runs(ACME.tenant)).headers) == 1
 
 

@@ -154,7 +154,7 @@ async def test_tool_2_a_policy_sees_scope_tool_and_valid_arguments_only(
     [(scope, facts, arguments)] = judge.asked
     assert scope == ACME
     assert (facts.name, facts.identity, facts.risk) == ("pay", "code:pay", "write")
-    assert arguments == {"amount": 3}
+    assert arguments == {"amount": 3, "to": "ann"}  # what the call amounts to
     assert found.calls == [("ok", "", "paid 3 to ann")]
 
 

@@ -31,7 +31,7 @@ from tests.functional.engine.harness import (
     runtime,
 )
 from tests.processes.tasks import next_line, started, tell
-from tests.stores.dynamo import CREDENTIALS, dynamo_place
+from tests.stores.dynamo import dynamo_place
 from tests.stores.kinds import EVERY_STORE, tables_of
 
 
@@ -50,11 +50,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def place(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+async def place(kind: str, tmp_path: Path) -> Place:
     """Where the Runs are."""
     if kind == "dynamodb":
-        for name, value in CREDENTIALS.items():
-            monkeypatch.setenv(name, value)
         return Place(*dynamo_place())
     if kind == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db", "")

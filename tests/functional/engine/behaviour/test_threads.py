@@ -87,11 +87,30 @@ async def test_r_18_thread_shows_who_said_what_in_order(store: Store, crew: Crew
         ("user", "bob", "And then?"),
         ("model", None, "Nothing."),
     ]
-    assert [(one.state, one.by, one.text) for one in first.unread] == [
-        ("cancelled", "ann", "Never mind."),
-        ("passed_on", "cay", None),
-    ]
-    assert told(second) == [("user", None, "Again."), ("model", None, "Well.")]
+    assert first.unread == ()
+    assert told(second) == [("user", "cay", "Again."), ("model", None, "Well.")]
+
+
+async def test_r_18_messages_for_the_next_run_stand_by_themselves(store: Store, crew: Crew) -> None:
+    """Three that waited begin one Run: each with its author, also alone on its page."""
+    run = await admit(store, agent(), "Go.")
+    for by, text in (("ann", "One."), ("bob", "Two."), ("cay", "Three.")):
+        await send(store, run, scope=ACME, message=text, queue="next_run", by=by)
+    await crew.start(runtime(store, FakeModel().turn("A.").turn("B.")))
+    await run_to_end(store, run)
+    tail = await store.tail(ACME.tenant, run)
+    assert tail is not None
+    await run_to_end(store, tail.run_id)
+
+    for limit in (1, 2):
+        page = await thread(store, run, scope=ACME, limit=limit)
+        assert told(page.runs[-1]) == [
+            ("user", "ann", "One."),
+            ("user", "bob", "Two."),
+            ("user", "cay", "Three."),
+            ("model", None, "B."),
+        ]
+        assert page.runs[0].unread == ()
 
 
 async def test_r_18_thread_of_a_run_that_nobody_has_begun(store: Store) -> None:

@@ -14,6 +14,7 @@ from psych_runtime.errors import (
     InvalidArgument,
     InvalidPayload,
     InvalidSpec,
+    QueueFull,
     RunNotFound,
     RunSettled,
     RunStopping,
@@ -22,6 +23,7 @@ from psych_runtime.errors import (
 )
 from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
+from psych_schema.base import format_instant
 from psych_schema.common import Scope
 from psych_schema.record import (
     EventReceived,
@@ -253,6 +255,72 @@ async def test_sus_2_an_events_payload_is_checked_before_it_is_kept(
     assert await kinds_of(store, run_id) == ["run.admitted"]
 
 
+async def test_sus_2_a_run_keeps_a_bounded_number_of_events(store: Store) -> None:
+    """What nobody waits for does not grow for ever; its queues are bounded likewise (R-18)."""
+    run_id = await admit(store, asker("wait_for_event", events=(SHIPPED,)))
+    for number in range(16):
+        await deliver(store, run_id, scope=ACME, payload=number, event="shipped")
+    with pytest.raises(QueueFull, match="16 events kept") as caught:
+        await deliver(store, run_id, scope=ACME, payload=16, event="shipped")
+
+    assert (caught.value.reason, caught.value.bound) == ("events", 16)
+    assert len(await of_type(store, run_id, EventReceived)) == 16
+
+
+async def test_sus_5_more_calls_than_can_wait_are_told_so(store: Store, crew: Crew) -> None:
+    """A header names a bounded number of what is open; the model may ask again."""
+    calls = [("wait_for_time", {"seconds": 3600 + number}) for number in range(50)]
+    model = FakeModel().turn(tool_calls=calls).turn(text="Done.")
+    await crew.start(runtime(store, model))
+    spec = asker("wait_for_time")
+    many = spec.limits.model_copy(update={"max_tool_calls_per_turn": 60})
+    run_id = await admit(store, spec.model_copy(update={"limits": many}))
+    await waiting(store, run_id, 48)
+    ended = await of_type(store, run_id, ToolCompleted)
+    assert [(one.outcome, one.failure and one.failure.code) for one in ended] == [
+        ("error", "limit")
+    ] * 2
+
+
+async def test_sus_2_an_event_that_is_waited_for_needs_no_room(store: Store, crew: Crew) -> None:
+    """However many of another name are kept."""
+    worker = await crew.start(runtime(store, waits_for("paid")))
+    run_id = await admit(store, asker("wait_for_event", events=(PAID, SHIPPED)))
+    await waiting(store, run_id)
+    await crew.stop(worker)
+    for number in range(16):
+        await deliver(store, run_id, scope=ACME, payload=number, event="shipped")
+    await deliver(store, run_id, scope=ACME, payload={"amount": 1}, event="paid")
+    assert len(await of_type(store, run_id, WaitResolved)) == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_sus_3_nobody_delivers_to_a_timer(store: Store, crew: Crew, named: bool) -> None:
+    """The error says that it ends by itself, and when."""
+    model = FakeModel().turn(tool_calls=[("wait_for_time", {"seconds": 3600})]).turn(text="Done.")
+    await crew.start(runtime(store, model))
+    run_id = await admit(store, asker("wait_for_time"))
+    one = only(await waiting(store, run_id))
+    assert one.due is not None
+    name = one.wait_id if named else None
+    with pytest.raises(WaitNotFound) as caught:
+        await deliver(store, run_id, scope=ACME, payload=None, wait=name)
+
+    words = f"{one.wait_id} is a timer: nobody delivers to it, it ends by itself at "
+    assert words + format_instant(one.due) in str(caught.value)
+    assert caught.value.open == ()
+
+
+async def test_sus_1_a_call_is_no_wait(store: Store, crew: Crew) -> None:
+    """The error names the wait that the call has."""
+    await crew.start(runtime(store, asks(question("Which?"))))
+    run_id = await admit(store, asker("ask_question"))
+    one = only(await waiting(store, run_id))
+    [opened] = await of_type(store, run_id, WaitOpened)
+    with pytest.raises(WaitNotFound, match=f"is a call: name its wait, {one.wait_id}"):
+        await deliver(store, run_id, scope=ACME, payload={}, wait=opened.call)
+
+
 async def test_sus_3_a_timer_ends_once_by_the_stores_time(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:
@@ -365,7 +433,12 @@ async def test_sus_5_ten_answers_at_once_are_one(store: Store, crew: Crew) -> No
         ("ask_question", {"questions": []}, "1 to 16 questions"),
         ("wait_for_event", {"event": "gone"}, "- paid: The customer has paid."),
         ("wait_for_time", {"seconds": 0}, "more than 0"),
-        ("wait_for_time", {"seconds": 1e12}, "at most"),
+        ("wait_for_time", {"seconds": 1e12}, "at most 366 days (31622400 seconds)"),
+        ("ask_question", {"questions": [{"question": " \n"}]}, "Question 1: it is empty"),
+        ("ask_question", {"questions": [question("Which?", "red")]}, "no choice"),
+        ("ask_question", {"questions": [question("Which?", "red", " ")]}, "an option is empty"),
+        ("ask_question", {"questions": [question("Which?", "a", "a ")]}, 'option "a" stands'),
+        ("ask_question", {"questions": [question("Why?"), question("Which?", "a")]}, "Question 2"),
     ],
 )
 async def test_sus_1_what_cannot_be_waited_for_is_said(

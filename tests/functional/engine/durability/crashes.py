@@ -2,18 +2,31 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from psych_runtime._system import System
 from psych_runtime.core.codec import Position, seal
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
+from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.takeover import Claim, claim_unit
 from psych_runtime.runtime.worker import Worker
+from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
+from psych_schema.common import Queue
 from psych_schema.record import QueueEnqueued
-from tests.functional.engine.flaky import Flaky
-from tests.functional.engine.harness import ACME, declare_dead
+from tests.functional.engine.flaky import Flaky, units_of
+from tests.functional.engine.harness import (
+    ACME,
+    Crew,
+    admit,
+    agent,
+    declare_dead,
+    eventually,
+    runtime,
+    send,
+)
 
 type Tool = Callable[..., object]
 
@@ -109,3 +122,42 @@ class Bench:
             return "found"
 
         return lookup
+
+
+class Held(NamedTuple):
+    """A Run whose first worker waits in a tool; `made` is what that worker executes with."""
+
+    bench: Bench
+    model: FakeModel
+    made: Runtime
+    worker: Worker
+    run: str
+
+
+async def held_in_a_call(
+    store: Store, crew: Crew, *, safe: bool = False, through: Store | None = None, **options: float
+) -> Held:
+    """Start a worker, with a store of its own if one is given, and wait until its tool waits."""
+    bench = Bench()
+    name, tool = ("put", bench.safe()) if safe else ("charge", bench.unsafe())
+    model = FakeModel().turn(tool_calls=[(name, {})]).turn(text="Done.")
+    made = runtime(through or store, model, tool)
+    worker = await crew.start(made, **options)
+    run = await admit(store, agent(name))
+    await eventually(lambda: bench.ran)
+    return Held(bench, model, made, worker, run)
+
+
+def overtake_settlement(flaky: Flaky, store: Store, queue: Queue, text: str) -> list[str]:
+    """Let a message come between a Run's last decision and its end; return whose it was, then."""
+    raced: list[str] = []
+
+    async def overtake(argument: object) -> None:
+        for unit in units_of(argument):
+            types = [s.row.type for change in unit.changes for s in change.records]
+            if "run.settled" in types and not raced:
+                raced.append(unit.changes[0].run_id)
+                await send(store, raced[0], queue, text)
+
+    flaky.faults.before["commit"] = overtake
+    return raced

@@ -13,7 +13,7 @@ from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.decorator import tool
 from psych_schema.record import AttemptStarted, QueueEnqueued, RunAdmitted
-from tests.functional.engine.durability.crashes import Bench
+from tests.functional.engine.durability.crashes import Bench, overtake_settlement
 from tests.functional.engine.flaky import Flaky, lost_acknowledgement, units_of
 from tests.functional.engine.harness import (
     ACME,
@@ -153,16 +153,7 @@ async def test_r_20_decision_is_judged_anew_when_others_wrote_first(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """A follow-up that wins the race against run.settled is answered before the end."""
-    raced: list[str] = []
-
-    async def overtake(argument: object) -> None:
-        for unit in units_of(argument):
-            types = [s.row.type for change in unit.changes for s in change.records]
-            if "run.settled" in types and not raced:
-                raced.append(unit.changes[0].run_id)
-                await send(store, raced[0], "follow_up", "One more thing.")
-
-    flaky.faults.before["commit"] = overtake
+    raced = overtake_settlement(flaky, store, "follow_up", "One more thing.")
     model = FakeModel().turn(text="Hello.").turn(text="That, too.")
     await crew.start(runtime(flaky, model))
     run = await admit(store, agent())

@@ -19,7 +19,7 @@ from psych_schema.record import (
     ToolCompleted,
     ToolStarted,
 )
-from tests.functional.engine.durability.crashes import Bench, write_newer
+from tests.functional.engine.durability.crashes import Bench, held_in_a_call, write_newer
 from tests.functional.engine.flaky import Flaky, lost_acknowledgement
 from tests.functional.engine.harness import (
     ACME,
@@ -41,12 +41,7 @@ async def test_run_9_running_tool_is_waited_for_and_the_run_handed_over(
     store: Store, crew: Crew
 ) -> None:
     """Within the grace time its result is kept; the next worker goes on from there."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    made = runtime(store, model, bench.unsafe())
-    first = await crew.start(made, grace_seconds=30.0)
-    run = await admit(store, agent("charge"))
-    await eventually(lambda: bench.ran)
+    bench, _, made, first, run = await held_in_a_call(store, crew, grace_seconds=30.0)
     ending = asyncio.create_task(crew.stop(first))
     await asyncio.sleep(0)
     assert not ending.done()
@@ -67,12 +62,7 @@ async def test_run_9_running_tool_is_waited_for_and_the_run_handed_over(
 
 async def test_run_9_tool_is_cut_when_the_grace_time_is_over(store: Store, crew: Crew) -> None:
     """An async tool that is not safe to repeat ends as aborted, and is not run again."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    made = runtime(store, model, bench.unsafe())
-    first = await crew.start(made, grace_seconds=0.0)
-    run = await admit(store, agent("charge"))
-    await eventually(lambda: bench.ran)
+    bench, _, made, first, run = await held_in_a_call(store, crew, grace_seconds=0.0)
     await crew.stop(first)
 
     assert only(await of_type(store, run, ToolCompleted)).outcome == "aborted"
@@ -134,12 +124,8 @@ async def test_run_9_grace_time_wins_over_non_interruptible(store: Store, crew: 
 
 async def test_run_9_safe_call_is_left_open_for_the_next_attempt(store: Store, crew: Crew) -> None:
     """It is not given an outcome; the next worker runs it again under its key."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("put", {})]).turn(text="Done.")
-    made = runtime(store, model, bench.safe())
-    first = await crew.start(made, grace_seconds=0.0)
-    run = await admit(store, agent("put"))
-    await eventually(lambda: bench.ran)
+    held = await held_in_a_call(store, crew, safe=True, grace_seconds=0.0)
+    bench, _, made, first, run = held
     await crew.stop(first)
     assert await of_type(store, run, ToolCompleted) == []
     bench.hold = False
@@ -255,12 +241,8 @@ async def test_run_9_cancelling_the_worker_is_a_drain_without_grace(
     store: Store, crew: Crew
 ) -> None:
     """The Run is handed over before the cancellation comes through."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("put", {})]).turn(text="Done.")
-    made = runtime(store, model, bench.safe())
-    first = await crew.start(made, grace_seconds=30.0)
-    run = await admit(store, agent("put"))
-    await eventually(lambda: bench.ran)
+    held = await held_in_a_call(store, crew, safe=True, grace_seconds=30.0)
+    first, run = held.worker, held.run
     task = crew.running(first)
     task.cancel()
     await asyncio.wait({task})
@@ -308,11 +290,8 @@ async def test_run_9_run_that_a_newer_build_wrote_to_is_drained_too(
     store: Store, crew: Crew
 ) -> None:
     """A tool of such a Run may end by itself, but not hold up the end of the worker."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("put", {})]).turn(text="Done.")
-    first = await crew.start(runtime(store, model, bench.safe()), grace_seconds=0.0)
-    run = await admit(store, agent("put"))
-    await eventually(lambda: bench.ran)
+    held = await held_in_a_call(store, crew, safe=True, grace_seconds=0.0)
+    first, run = held.worker, held.run
     await write_newer(store, run)
 
     def has_met_it() -> bool:

@@ -18,7 +18,7 @@ from psych_schema.record import (
     ToolCompleted,
     ToolStarted,
 )
-from tests.functional.engine.durability.crashes import Bench, die, hold_as_dead
+from tests.functional.engine.durability.crashes import Bench, die, held_in_a_call, hold_as_dead
 from tests.functional.engine.flaky import Flaky, units_of
 from tests.functional.engine.harness import (
     ACME,
@@ -62,11 +62,7 @@ async def test_run_1_open_safe_call_runs_again_under_its_key(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """Same call id, which is the idempotency key; the second execution is try 2 (D3)."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("put", {})]).turn(text="Done.")
-    first = await crew.start(runtime(flaky, model, bench.safe()))
-    run = await admit(store, agent("put"))
-    await eventually(lambda: bench.ran == ["put"])
+    bench, model, _, first, run = await held_in_a_call(store, crew, safe=True, through=flaky)
     await die(flaky, store, first)
     bench.hold = False
 
@@ -109,11 +105,7 @@ async def test_run_1_result_that_was_not_stored_is_unknown(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """The tool ended, its record was lost with the worker: nobody can know, so nobody guesses."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="Done.")
-    first = await crew.start(runtime(flaky, model, bench.unsafe()))
-    run = await admit(store, agent("charge"))
-    await eventually(lambda: bench.ran == ["charge"])
+    bench, model, _, first, run = await held_in_a_call(store, crew, through=flaky)
     await die(flaky, store, first)
     bench.release.set()
 
@@ -247,11 +239,7 @@ async def test_r_7_other_runs_of_a_dead_worker_are_not_failed(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """A Run that was only near a crash goes on and ends with a clean count."""
-    bench = Bench()
-    model = FakeModel().turn(tool_calls=[("put", {})]).turn(text="Done.")
-    first = await crew.start(runtime(flaky, model, bench.safe()))
-    run = await admit(store, agent("put"))
-    await eventually(lambda: bench.ran == ["put"])
+    bench, model, _, first, run = await held_in_a_call(store, crew, safe=True, through=flaky)
     await die(flaky, store, first)
     bench.hold = False
 

@@ -16,7 +16,7 @@ from psych_runtime.runtime.worker import Worker
 from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.receipt import Receipt
 from psych_schema.record import QueueConsumed, QueueEnqueued, RunAdmitted, RunSettled, ThreadRef
-from tests.functional.engine.durability.crashes import Bench, die
+from tests.functional.engine.durability.crashes import Bench, die, overtake_settlement
 from tests.functional.engine.flaky import Flaky, lost_acknowledgement, units_of
 from tests.functional.engine.harness import (
     ACME,
@@ -81,16 +81,7 @@ async def test_r_18_steer_that_comes_too_late_counts_as_a_follow_up(
     store: Store, flaky: Flaky, crew: Crew
 ) -> None:
     """It overtakes run.settled: the Run answers it before it ends."""
-    raced: list[str] = []
-
-    async def overtake(argument: object) -> None:
-        for unit in units_of(argument):
-            types = [s.row.type for change in unit.changes for s in change.records]
-            if "run.settled" in types and not raced:
-                raced.append(unit.changes[0].run_id)
-                await send(store, raced[0], "steer", "Be brief.")
-
-    flaky.faults.before["commit"] = overtake
+    overtake_settlement(flaky, store, "steer", "Be brief.")
     model = FakeModel().turn(text="A long answer.").turn(text="Short.")
     await crew.start(runtime(flaky, model))
     run = await admit(store, agent())

@@ -1,7 +1,6 @@
-"""A DynamoDB for the store's tests, and its usual credentials."""
+"""A DynamoDB for the store's tests."""
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import aioboto3  # noqa: F401  loaded here: urllib3, which it loads, binds a socket to learn of IPv6
 import pytest
@@ -15,21 +14,6 @@ from tests.services import start_server
 def endpoint_url() -> str:
     """Where DynamoDB is."""
     return start_server("aws").url
-
-
-@pytest.fixture(scope="session", autouse=True)
-def credentials() -> Iterator[None]:
-    """What the AWS chain finds: nothing of this machine's owner."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("AWS_ACCESS_KEY_ID", "test")
-    patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_REGION"):
-        patch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        patch.setenv(name, os.devnull)
-    yield
-    patch.undo()
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from collections import Counter
 
 from psych_runtime import AgentSpec, ModelRef, Runtime, Scope, Worker, dispatch, publish, wait
 from psych_runtime._system import System
-from psych_runtime.store.dynamodb._client import DynamoClient
 from psych_runtime.store.dynamodb.store import DynamoStore
 from psych_runtime.testing import FakeModel
 from psych_runtime.tools.registry import ToolRegistry
 from tests.functional.store.dynamodb.harness import NewHarness
-from tests.functional.store.dynamodb.unruly import Kind, Trouble, UnrulyClient
+from tests.functional.store.dynamodb.unruly import Kind, Trouble, troubled
 
 ACME = Scope(tenant="acme")
 SPEC = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="scripted"))
@@ -26,11 +25,7 @@ async def test_run_1_runs_end_on_an_unruly_dynamodb(new_harness: NewHarness) -> 
         "unprocessed": 0.3,
     }
     trouble = Trouble(chances)
-
-    def wrap(client: DynamoClient) -> DynamoClient:
-        return UnrulyClient(client, trouble)
-
-    harness = new_harness(wrap)
+    harness = new_harness(troubled(trouble))
     models = [FakeModel() for _ in range(2)]
     for model in models:
         for _ in range(RUNS):

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from psych_runtime.store.contract._faults import Chance
 from psych_runtime.store.dynamodb._client import DynamoClient
 
-__all__ = ["KINDS", "Kind", "Trouble", "UnrulyClient"]
+__all__ = ["KINDS", "Kind", "Trouble", "UnrulyClient", "troubled"]
 
 type Kind = Literal["conflict", "in_progress", "lag", "throttled", "unanswered", "unprocessed"]
 type Answer = Mapping[str, object]
@@ -41,22 +41,32 @@ class Version(NamedTuple):
 
 
 class Trouble:
-    """What befalls the calls of all clients of one store; `chances` say how often."""
+    """What befalls the calls of all clients of one store; `chances` say how often.
+
+    With `at_once`, each kind strikes the first call that it can, whatever its chance.
+    """
 
     def __init__(
-        self, chances: Mapping[Kind, float], *, seed: int = 1, lag_seconds: float = _LAG_SECONDS
+        self,
+        chances: Mapping[Kind, float],
+        *,
+        seed: int = 1,
+        lag_seconds: float = _LAG_SECONDS,
+        at_once: bool = False,
     ) -> None:
         self.struck: Counter[Kind] = Counter()
         self.calls: Counter[str] = Counter()
         self._chance = Chance(seed)
         self._chances = chances
         self._lag_seconds = lag_seconds
+        self._at_once = at_once
         self._versions: dict[str, list[Version]] = {}
         self._stands_still: float | None = None
         self._count = 0
 
     def strikes(self, kind: Kind) -> bool:
-        if self._chance.random() >= self._chances.get(kind, 0.0):
+        first = self._at_once and kind in self._chances and not self.struck[kind]
+        if not first and self._chance.random() >= self._chances.get(kind, 0.0):
             return False
         self.struck[kind] += 1
         return True
@@ -207,6 +217,11 @@ class UnrulyClient:
 
     async def update_time_to_live(self, **arguments: object) -> Answer:
         return await self._inner.update_time_to_live(**arguments)
+
+
+def troubled(trouble: Trouble) -> Callable[[DynamoClient], DynamoClient]:
+    """Return what wraps clients, which share one trouble."""
+    return lambda client: UnrulyClient(client, trouble)
 
 
 def _runs(write: Mapping[str, object]) -> Sequence[tuple[object, object]]:

@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 from psych_runtime.ports.store import Admit
 from psych_runtime.store.sql._batch import Batch, Given
 from psych_runtime.store.sql._database import Param
+from psych_runtime.store.sql._packed import Kept
 from psych_runtime.store.sql._rows import header_values
 from psych_runtime.store.sql._statement import load
-from psych_schema.store import KeyRow, RecordRow
+from psych_schema.store import KeyRow
 
 __all__ = ["Single", "single", "single_text"]
 
@@ -50,7 +51,7 @@ def single(prefix: str, batch: Batch) -> Single | None:
     admits, names = isinstance(change, Admit), bool(batch.keys)
     text = single_text(prefix, admits=admits, names=names, several=len(change.records) != 1)
     values = _of_admission(change) if isinstance(change, Admit) else _of_change(batch.changes[0])
-    values |= _of_records([sealed.row for sealed in change.records])
+    values |= _of_records([row for _, row in batch.records])
     for _, _, key in batch.keys:
         values |= _of_key(key)
     return Single(text, values, batch.units[0].tenant, batch.moves)
@@ -87,7 +88,7 @@ def _of_admission(admit: Admit) -> dict[str, Param]:
     return {**header_values(admit.header), "deadline_after": admit.deadline_seconds}
 
 
-def _of_records(rows: list[RecordRow]) -> dict[str, Param]:
+def _of_records(rows: list[Kept]) -> dict[str, Param]:
     if len(rows) == 1:
         row = rows[0]
         return {
