@@ -280,7 +280,9 @@ TRANSITIONS: Final[Mapping[str, Transition]] = MappingProxyType(
             mode="either",
             moves=(
                 Move("run", None, ("running",)),
-                Move("model", "call", ("none",), "open", keep=("turn", "tries", "purpose")),
+                Move(
+                    "model", "call", ("none",), "open", keep=("turn", "tries", "purpose", "model")
+                ),
                 Move("turn", "turn", ("open",)),
                 Move("offer", "offer", ("known",)),
             ),

@@ -9,6 +9,8 @@ export interface AgentSpec {
   /** The system prompt. */
   instructions: string;
   model: ModelRef;
+  /** What the final answer must be; null is any text. Default: null. */
+  output?: OutputRules | null;
   /** What the agent may call; a set, sorted by name. Default: []. */
   tools?: Array<Tool>;
   ask_before?: ApprovalRules;
@@ -30,6 +32,20 @@ export interface ApprovalRules {
   expires_seconds?: Patience | null;
 }
 
+/** `Authorization: Basic` with a user's name and the secret as password. */
+export interface BasicCredential {
+  kind: "basic";
+  secret: SecretName;
+  /** Null: the secret is `name:password`. Default: null. */
+  username?: Username | null;
+}
+
+/** `Authorization: Bearer` and the secret. */
+export interface BearerCredential {
+  kind: "bearer";
+  secret: SecretName;
+}
+
 /** Ask a person, wait for an event that the Spec declares or for a time, keep a list of tasks, load a skill, remember. */
 export type BuiltinName =
   | "ask_question"
@@ -46,6 +62,9 @@ export interface BuiltinTool {
   kind: "builtin";
   name: BuiltinName;
 }
+
+/** Up to where a request is worth keeping: to the end of tools and system prompt, or also to the end of the conversation so far. */
+export type CacheHint = "system" | "conversation";
 
 /** A registered function, by name. */
 export interface CodeTool {
@@ -68,6 +87,74 @@ export interface Event {
 /** What an expired wait does: the model is told and goes on, its call fails, or the Run ends as expired. */
 export type Expiry = "continue" | "fail" | "settle";
 
+/** Another model, with settings of its own: nothing is inherited but what holds whichever model answers. */
+export interface FallbackModel {
+  /** The model's name as its client knows it; `client/name` picks a client of a Runtime with several. */
+  model: string;
+  /** Null leaves it to the provider. Default: null. */
+  temperature?: Temperature | null;
+  /** Null leaves it to the provider. Default: null. */
+  top_p?: TopP | null;
+  /** For providers that try to answer the same again; null sends none. Default: null. */
+  seed?: Seed | null;
+  /** Null leaves it to the provider. Default: null. */
+  max_output_tokens?: Ordinal | null;
+  /** What the provider is told to keep for the next request; null tells it nothing. Default: null. */
+  cache?: CacheHint | null;
+  /** Members of the provider's own request that have no field here; none may be one that the client writes itself. Default: {}. */
+  extras?: { [name: string]: JsonValue };
+  /** Its context window is larger than that of those before it: it is also called when a conversation is too long for them. Default: false. */
+  larger_context?: boolean;
+}
+
+/** Name of a header field. */
+export type FieldName = string;
+
+/** Text with arguments in it. */
+export type FieldTemplate = string;
+
+/** A header field of its own with the secret. */
+export interface HeaderCredential {
+  kind: "header";
+  secret: SecretName;
+  header: FieldName;
+}
+
+/** A secret by its name, and how the request carries it. */
+export type HttpCredential = BasicCredential | BearerCredential | HeaderCredential;
+
+/** Method of a request. */
+export type HttpMethod = "DELETE" | "GET" | "HEAD" | "PATCH" | "POST" | "PUT";
+
+/** One request to a service that speaks HTTP, as data. `{name}` in a template stands for an argument, `{{` and `}}` for braces. */
+export interface HttpTool {
+  kind: "http";
+  name: ToolName;
+  /** For the model: what it does, and when to call it. */
+  description: string;
+  method: HttpMethod;
+  url: UrlTemplate;
+  /** Header fields by name; one whose argument is left out is not sent. Default: {}. */
+  headers?: { [name: string]: FieldTemplate };
+  /** Query fields by name. `{name}` alone sends the argument by its type, a list as a repeated field; one whose argument is left out is not sent. Default: {}. */
+  query?: { [name: string]: FieldTemplate };
+  /** JSON template of the body: a text `{name}` alone is the argument itself, and a member whose argument is left out is not sent. Null: what nothing else uses goes into a JSON object, with GET, HEAD and DELETE into the query. Default: null. */
+  body?: JsonValue;
+  /** JSON Schema of the arguments, an object; it takes no others unless it says so. Null: there are none. Default: null. */
+  input_schema?: JsonValue;
+  /** JSON Schema that an answer must fit; null takes any. Default: null. */
+  output_schema?: JsonValue;
+  /** Put on the request right before it is sent; null is none. Default: null. */
+  credential?: HttpCredential | null;
+  /** What a call may do to the world; null: GET and HEAD read only, others write. Default: null. */
+  risk?: Risk | null;
+  /** Whether a call may be sent again: the method is idempotent, or the service recognises the Idempotency-Key header. Null: GET and HEAD may, others not. Default: null. */
+  safe_to_retry?: boolean | null;
+  retries?: Retries;
+  timeout_seconds?: ToolTimeout;
+  max_response_bytes?: ResponseBound;
+}
+
 /** Any JSON value. */
 export type JsonValue =
   | null
@@ -87,18 +174,42 @@ export interface Limits {
   deadline_seconds?: number;
   /** Transient model failures that one turn survives. Default: 8. */
   transient_retry_budget?: number;
+  /** Failures of one tool in a row, over the whole Run, after which it is withheld: the model is told, and each further call of it is refused with `guard`. Default: 3. */
+  failure_streak?: number;
+  /** Failures of one tool in a row after which the Run fails with `failure_streak`; once the tool is withheld, each turn that still calls it counts as one more. Default: 6. */
+  failure_streak_stop?: number;
+  /** Calls of one tool in a row with the same arguments and the same result, and nothing new in between, after which the next such call is refused with `guard`. Default: 3. */
+  repeat_calls?: number;
+  /** Repeats in a row after which the Run fails with `repeat_calls`; once they are refused, each turn that still repeats the call counts as one more. Default: 6. */
+  repeat_calls_stop?: number;
   /** Silence of a model stream after which the call counts as failed. Default: 300.0. */
   stream_idle_seconds?: number;
 }
 
-/** Which model, and how it samples. */
+/** Which model, how it samples, and who stands in for it. */
 export interface ModelRef {
   /** The model's name as its client knows it; `client/name` picks a client of a Runtime with several. */
   model: string;
   /** Null leaves it to the provider. Default: null. */
   temperature?: Temperature | null;
   /** Null leaves it to the provider. Default: null. */
+  top_p?: TopP | null;
+  /** For providers that try to answer the same again; null sends none. Default: null. */
+  seed?: Seed | null;
+  /** Null leaves it to the provider. Default: null. */
   max_output_tokens?: Ordinal | null;
+  /** What the provider is told to keep for the next request; null tells it nothing. Default: null. */
+  cache?: CacheHint | null;
+  /** Members of the provider's own request that have no field here; none may be one that the client writes itself. Default: {}. */
+  extras?: { [name: string]: JsonValue };
+  /** Texts at which the model ends its answer, whichever model answers. Default: []. */
+  stop_sequences?: Array<StopSequence>;
+  /** Whether the model calls tools, whichever model answers; null leaves it to the provider. Default: null. */
+  tool_choice?: ToolChoice | null;
+  /** Whether one turn may ask for several calls, whichever model answers; null leaves it to the provider. Default: null. */
+  parallel_tool_calls?: boolean | null;
+  /** Who is called instead, in this order, when a model fails for good or its retries are used up; a bad request is nobody else's. The Run stays with whom it came to. Default: []. */
+  fallbacks?: Array<FallbackModel>;
 }
 
 /** Name of a Spec, step or branch. */
@@ -106,6 +217,14 @@ export type Name = string;
 
 /** 1, 2, 3, ... */
 export type Ordinal = number;
+
+/** The final answer is JSON that fits a schema; the model gets one turn to repair what does not. */
+export interface OutputRules {
+  /** JSON Schema of the answer, which becomes the Run's output. */
+  json_schema: { [name: string]: JsonValue };
+  /** Ask the provider to write nothing else; it then takes less of JSON Schema. Default: false. */
+  strict?: boolean;
+}
 
 /** How long something is waited for. */
 export type Patience = number;
@@ -117,8 +236,20 @@ export interface QuestionRules {
   on_expiry?: Expiry;
 }
 
+/** How many bytes an answer may have. */
+export type ResponseBound = number;
+
+/** How often a request that may be sent again is; 0 is never. */
+export type Retries = number;
+
 /** What a tool may do to the world. */
 export type Risk = "read_only" | "write" | "destructive";
+
+/** Name under which the operator keeps a secret. */
+export type SecretName = string;
+
+/** What the provider's sampling starts from. */
+export type Seed = number;
 
 /** Instructions that the model reads when it needs them: its prompt has the name and what it is for. */
 export interface Skill {
@@ -129,11 +260,36 @@ export interface Skill {
   text: string;
 }
 
+/** A text that ends an answer. */
+export type StopSequence = string;
+
 /** Sampling temperature, 0 to 2. */
 export type Temperature = number;
 
 /** One tool that a Spec grants. */
-export type Tool = CodeTool | BuiltinTool;
+export type Tool = CodeTool | HttpTool | BuiltinTool;
+
+/** Whether the model calls tools. What is required is so in the first turn of a Run only, else it would never answer. */
+export interface ToolChoice {
+  mode: ToolChoiceMode;
+  /** Which one, with the mode tool. Default: null. */
+  tool?: ToolName | null;
+}
+
+/** auto: the model chooses. none: it calls nothing. required: it calls a tool. tool: it calls the one that is named. */
+export type ToolChoiceMode = "auto" | "none" | "required" | "tool";
 
 /** Name under which the model sees a tool. */
 export type ToolName = string;
+
+/** How long a call may take in seconds, all its requests together. */
+export type ToolTimeout = number;
+
+/** Nucleus sampling: the share of probability that is drawn from. */
+export type TopP = number;
+
+/** https or http URL; arguments only inside its path, fields of the query apart. */
+export type UrlTemplate = string;
+
+/** User's name of HTTP's basic scheme: no colon, no control character. */
+export type Username = string;

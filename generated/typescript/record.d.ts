@@ -791,6 +791,10 @@ export interface ReasoningPart {
   kind: "reasoning";
   text: string;
   signature?: string | null;
+  /** The text is empty, and the signature is all that the provider tells. Default: false. */
+  redacted?: boolean;
+  /** What the Spec calls the model that thought it. Default: null. */
+  by?: string | null;
 }
 
 /** Why a call was not executed. */
@@ -1276,7 +1280,7 @@ export interface TurnStarted {
   step?: Id | null;
 }
 
-/** A granted tool that cannot be offered. */
+/** A granted tool that cannot be offered, or that is offered and refused when it is called: `withheld`. */
 export interface UnavailableTool {
   identity: ToolIdentity;
   code: Code;

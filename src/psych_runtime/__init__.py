@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from psych_runtime.core.fold import RunState
     from psych_runtime.core.issues import Issue
     from psych_runtime.core.spec_file import load_spec
+    from psych_runtime.egress.rules import EgressRules, Permit
     from psych_runtime.errors import (
         ApprovalConflict,
         ApprovalError,
@@ -87,24 +88,35 @@ if TYPE_CHECKING:
         RunSettled,
         RunStopping,
         SchemaMissing,
+        SecretError,
+        SecretNotFound,
+        SecretUnavailable,
+        SecretUnusable,
         StoreClosed,
         StoreError,
         StoreFull,
         StoreReadOnly,
         StoreUnavailable,
+        UnsendableRequest,
         UnsupportedStore,
         VersionNotFound,
         WaitNotFound,
         WaitOver,
         WaitTimeout,
     )
+    from psych_runtime.model.anthropic import AnthropicClient
     from psych_runtime.model.openai import OpenAIClient
     from psych_runtime.ports.blob import BlobStore
-    from psych_runtime.ports.model import ModelClient
+    from psych_runtime.ports.egress import Destination, EgressPolicy
+    from psych_runtime.ports.model import DeclaringClient, ModelClient, Takes
     from psych_runtime.ports.policy import Allow, Ask, Deny, Policy, ToolFacts
+    from psych_runtime.ports.secrets import SecretResolver
     from psych_runtime.ports.store import Page, Store
     from psych_runtime.runtime.runtime import Runtime
     from psych_runtime.runtime.worker import Worker
+    from psych_runtime.secrets.environment import EnvironmentSecrets
+    from psych_runtime.secrets.files import FileSecrets
+    from psych_runtime.secrets.mapping import MappingSecrets
     from psych_runtime.store.open import open_store
     from psych_runtime.tools.context import ToolContext
     from psych_runtime.tools.decorator import tool
@@ -125,14 +137,21 @@ if TYPE_CHECKING:
     from psych_schema.spec import (
         AgentSpec,
         ApprovalRules,
+        BasicCredential,
+        BearerCredential,
         BuiltinTool,
         CodeTool,
         Event,
+        FallbackModel,
+        HeaderCredential,
+        HttpTool,
         Limits,
         ModelRef,
+        OutputRules,
         QuestionRules,
         Skill,
         Spec,
+        ToolChoice,
     )
     from psych_schema.view import (
         AnswerView,
@@ -148,6 +167,7 @@ __all__ = [
     "Allow",
     "AllowAll",
     "AnswerView",
+    "AnthropicClient",
     "ApprovalConflict",
     "ApprovalError",
     "ApprovalNotFound",
@@ -155,6 +175,8 @@ __all__ = [
     "ApprovalRules",
     "ApprovalSuperseded",
     "Ask",
+    "BasicCredential",
+    "BearerCredential",
     "BlobStore",
     "BuiltinTool",
     "CallDelta",
@@ -165,16 +187,25 @@ __all__ = [
     "CorruptLog",
     "CorruptRow",
     "Cost",
+    "DeclaringClient",
     "Deny",
+    "Destination",
     "Dispatched",
     "Edit",
     "EgressDenied",
     "EgressFailed",
+    "EgressPolicy",
+    "EgressRules",
     "EntryNotFound",
     "EntryOver",
+    "EnvironmentSecrets",
     "Erasure",
     "Event",
+    "FallbackModel",
+    "FileSecrets",
     "Finish",
+    "HeaderCredential",
+    "HttpTool",
     "IdempotencyConflict",
     "InputError",
     "InvalidArgument",
@@ -183,6 +214,7 @@ __all__ = [
     "Issue",
     "Limits",
     "LogError",
+    "MappingSecrets",
     "MissingExtra",
     "ModelClient",
     "ModelError",
@@ -194,8 +226,10 @@ __all__ = [
     "NewerRecord",
     "NotThreadTail",
     "OpenAIClient",
+    "OutputRules",
     "Page",
     "PayloadTooLarge",
+    "Permit",
     "Policy",
     "PsychError",
     "QuestionRules",
@@ -216,6 +250,11 @@ __all__ = [
     "Runtime",
     "SchemaMissing",
     "Scope",
+    "SecretError",
+    "SecretNotFound",
+    "SecretResolver",
+    "SecretUnavailable",
+    "SecretUnusable",
     "Session",
     "Skill",
     "Spec",
@@ -226,12 +265,15 @@ __all__ = [
     "StoreFull",
     "StoreReadOnly",
     "StoreUnavailable",
+    "Takes",
     "TextChunk",
     "TextDelta",
     "ThreadView",
+    "ToolChoice",
     "ToolContext",
     "ToolFacts",
     "ToolRegistry",
+    "UnsendableRequest",
     "UnsupportedStore",
     "Usage",
     "UsageReport",
@@ -294,17 +336,25 @@ _HOMES: Final = {
         "IdempotencyConflict InputError InvalidArgument InvalidPayload InvalidSpec "
         "LogError MissingExtra ModelError ModelPermanent ModelTransient NewerRecord "
         "NotThreadTail PayloadTooLarge PsychError QueueFull RegistrationError RunError RunFailed "
-        "RunNotFound RunNotSettled RunSettled RunStopping SchemaMissing StoreClosed StoreError "
-        "StoreFull StoreReadOnly StoreUnavailable UnsupportedStore VersionNotFound "
-        "WaitNotFound WaitOver WaitTimeout"
+        "RunNotFound RunNotSettled RunSettled RunStopping SchemaMissing "
+        "SecretError SecretNotFound SecretUnavailable SecretUnusable StoreClosed StoreError "
+        "StoreFull StoreReadOnly StoreUnavailable UnsendableRequest UnsupportedStore "
+        "VersionNotFound WaitNotFound WaitOver WaitTimeout"
     ),
+    "psych_runtime.model.anthropic": "AnthropicClient",
+    "psych_runtime.egress.rules": "EgressRules Permit",
     "psych_runtime.model.openai": "OpenAIClient",
     "psych_runtime.ports.blob": "BlobStore",
-    "psych_runtime.ports.model": "ModelClient",
+    "psych_runtime.ports.egress": "Destination EgressPolicy",
+    "psych_runtime.ports.model": "DeclaringClient ModelClient Takes",
     "psych_runtime.ports.policy": "Allow Ask Deny Policy ToolFacts",
+    "psych_runtime.ports.secrets": "SecretResolver",
     "psych_runtime.ports.store": "Page Store",
     "psych_runtime.runtime.runtime": "Runtime",
     "psych_runtime.runtime.worker": "Worker",
+    "psych_runtime.secrets.environment": "EnvironmentSecrets",
+    "psych_runtime.secrets.files": "FileSecrets",
+    "psych_runtime.secrets.mapping": "MappingSecrets",
     "psych_runtime._session": "Session session",
     "psych_runtime._sweep": "sweep",
     "psych_runtime._verify": "verify",
@@ -320,8 +370,9 @@ _HOMES: Final = {
     "psych_schema.receipt": "Receipt",
     "psych_schema.record": "Record",
     "psych_schema.spec": (
-        "AgentSpec ApprovalRules BuiltinTool CodeTool Event Limits ModelRef QuestionRules Skill "
-        "Spec"
+        "AgentSpec ApprovalRules BasicCredential BearerCredential BuiltinTool CodeTool Event "
+        "FallbackModel HeaderCredential HttpTool Limits ModelRef OutputRules QuestionRules Skill "
+        "Spec ToolChoice"
     ),
     "psych_schema.view": "AnswerView ReportView StatusView ThreadView VerificationView",
 }

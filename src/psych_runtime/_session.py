@@ -12,8 +12,10 @@ from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
 from psych_runtime.errors import WaitTimeout
+from psych_runtime.ports.egress import EgressPolicy
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
+from psych_runtime.ports.secrets import SecretResolver
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.requests import JsonLike, check_store
 from psych_runtime.runtime.runtime import Runtime
@@ -171,6 +173,8 @@ async def session(
     tenant: str = "local",
     approve: Approve | None = None,
     policy: Policy | None = None,
+    secrets: SecretResolver | None = None,
+    egress: EgressPolicy | None = None,
     context: Callable[[Scope | None], None] | None = None,
     system: System | None = None,
 ) -> AsyncIterator[Session]:
@@ -186,7 +190,7 @@ async def session(
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
             or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
             raises InvalidArgument, and at the terminal it is said and asked again.
-        policy, context, system: as for Runtime.
+        policy, secrets, egress, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
     decides = approver(approve, registry)
@@ -207,17 +211,27 @@ async def session(
             model=model,
             registry=registry,
             policy=policy,
+            secrets=secrets,
+            egress=egress,
             context=context,
             system=system,
         )
+        opened.push_async_callback(runtime.aclose)
         worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
-        running = asyncio.create_task(worker.run())
-        try:
+        async with _at_work(worker):
             yield Session(runtime, worker, scope, decides)
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            running.cancel()  # whoever interrupts the program does not wait for a model
-            raise
-        finally:
-            worker.stop()
-            with suppress(asyncio.CancelledError):
-                await running
+
+
+@asynccontextmanager
+async def _at_work(worker: Worker) -> AsyncIterator[None]:
+    """Let `worker` run as long as the block does."""
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        running.cancel()  # whoever interrupts the program does not wait for a model
+        raise
+    finally:
+        worker.stop()
+        with suppress(asyncio.CancelledError):
+            await running

@@ -7,6 +7,7 @@ from psych_runtime._arguments import check_flag, check_page, check_scope_type, c
 from psych_runtime._shown import is_erased
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core.canonical import canonical_text, spec_hash
+from psych_runtime.core.http_checks import http_schema_issues
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.json_schema import Work, check_json_schema
 from psych_runtime.core.validation import check_spec, read_spec
@@ -89,6 +90,7 @@ async def publish(
         read,
         tools=None if registry is None else registry.names(),
         models=check.models() if isinstance(check, Runtime) else None,
+        serving=check.serving if isinstance(check, Runtime) else None,
         reserved=RESERVED_TOOL_NAMES,
     )
     issues = [*checked.issues, *_schema_issues(read, registry)]
@@ -256,15 +258,19 @@ async def interrupt(
 
 
 def _schema_issues(spec: Spec, registry: ToolRegistry | None) -> Iterator[Issue]:
-    """Yield what is wrong with the schemas of granted tools and declared events (PUB-1)."""
-    if not (spec.tools or spec.events):
+    """Yield what is wrong with the schemas of tools, events and the answer (PUB-1)."""
+    if not (spec.tools or spec.events or spec.output):
         return
     work = Work()  # of the whole Spec: many schemas must not take longer than one
+    if spec.output is not None:
+        yield from check_json_schema(spec.output.json_schema, "/output/json_schema", work=work)
     for place, event in enumerate(spec.events):
         if event.payload_schema is not None:
             pointer = f"/events/{place}/payload_schema"
             yield from check_json_schema(event.payload_schema, pointer, work=work)
     for place, granted in enumerate(spec.tools):
+        if granted.kind == "http":
+            yield from http_schema_issues(granted, f"/tools/{place}", work)
         tool = registry.get(granted.name) if registry and granted.kind == "code" else None
         if tool is not None:
             schema = tool.definition.model_dump(mode="json")["parameters"]

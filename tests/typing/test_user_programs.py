@@ -64,5 +64,6 @@ def test_doc_1_wrong_programs_are_told(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
     wrong.write_text(WRONG, encoding="utf-8")
     found = _mypy([wrong], tmp_path).stdout
-    assert 'List item 0 has incompatible type "str"; expected "CodeTool | BuiltinTool"' in found
+    tools = "CodeTool | HttpTool | BuiltinTool"
+    assert f'List item 0 has incompatible type "str"; expected "{tools}"' in found
     assert 'Missing named argument "model" for "AgentSpec"' in found

@@ -22,7 +22,7 @@ from psych_schema.model.message import (
     ToolMessage,
     UserMessage,
 )
-from psych_schema.model.request import ModelRequest, ToolDefinition
+from psych_schema.model.request import ModelRequest, OutputFormat, ToolDefinition
 
 __all__ = [
     "AskedCall",
@@ -35,6 +35,7 @@ __all__ = [
     "Message",
     "ModelEvent",
     "ModelRequest",
+    "OutputFormat",
     "Part",
     "ReasoningDelta",
     "ReasoningPart",

@@ -26,6 +26,8 @@ class ReasoningDelta(Open):
     kind: Literal["reasoning"] = "reasoning"
     text: str
     signature: str | None = None
+    redacted: bool = False
+    "The text is empty, and the signature is all that the provider tells."
 
 
 class CallDelta(Open):

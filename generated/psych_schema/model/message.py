@@ -23,6 +23,10 @@ class ReasoningPart(Open):
     kind: Literal["reasoning"] = "reasoning"
     text: str
     signature: str | None = None
+    redacted: bool = False
+    "The text is empty, and the signature is all that the provider tells."
+    by: str | None = None
+    "What the Spec calls the model that thought it."
 
 
 class BlobPart(Open):

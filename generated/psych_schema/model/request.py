@@ -7,6 +7,7 @@ from typing import Annotated
 from psych_schema.base import ANY_SEQUENCE, Open
 
 from ..common import JsonValue, Ordinal, ToolName
+from ..spec.model import CacheHint, ToolChoice
 from .message import Message
 
 
@@ -19,10 +20,20 @@ class ToolDefinition(Open):
     "JSON Schema of the arguments, an object."
 
 
+class OutputFormat(Open):
+    """What the answer must be."""
+
+    name: str
+    "The Spec's; for providers that want one."
+    json_schema: Mapping[str, JsonValue]
+    strict: bool = False
+
+
 class ModelRequest(Open):
     """One model call."""
 
     model: str
+    "As the client knows it."
     system: str
     messages: Annotated[Sequence[Message], ANY_SEQUENCE]
     "Oldest first; what stands here never changes."
@@ -30,5 +41,20 @@ class ModelRequest(Open):
     "Sorted by name."
     temperature: float | None = None
     max_output_tokens: Ordinal | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop_sequences: tuple[str, ...] = ()
+    tool_choice: ToolChoice | None = None
+    "Names only what is among the tools."
+    parallel_tool_calls: bool | None = None
+    output: OutputFormat | None = None
+    "Null is any text."
+    cache: CacheHint | None = None
+    extras: Mapping[str, JsonValue] = {}
+    "Written into the provider's request as they are, beside what the client writes."
+    attachments: Mapping[str, str] = {}
+    "The bytes of each blob that a message names, by hash, in base64."
+    ref: str | None = None
+    "What the Spec calls this model; only reasoning by it goes back to the provider."
     stream_idle_seconds: float = 300.0
     "Silence after which the client gives the stream up."

@@ -20,7 +20,7 @@ class OfferedTool(Open):
 
 
 class UnavailableTool(Open):
-    """A granted tool that cannot be offered."""
+    """A granted tool that cannot be offered, or that is offered and refused when it is called: `withheld`."""
 
     identity: ToolIdentity
     code: Code

@@ -19,5 +19,13 @@ class Limits(Closed):
     "From admission, time suspended on an open approval or wait not counted."
     transient_retry_budget: Annotated[int, Field(ge=0, le=1000)] = 8
     "Transient model failures that one turn survives."
+    failure_streak: Annotated[int, Field(ge=1, le=100000)] = 3
+    "Failures of one tool in a row, over the whole Run, after which it is withheld: the model is told, and each further call of it is refused with `guard`."
+    failure_streak_stop: Annotated[int, Field(ge=1, le=100000)] = 6
+    "Failures of one tool in a row after which the Run fails with `failure_streak`; once the tool is withheld, each turn that still calls it counts as one more."
+    repeat_calls: Annotated[int, Field(ge=1, le=100000)] = 3
+    "Calls of one tool in a row with the same arguments and the same result, and nothing new in between, after which the next such call is refused with `guard`."
+    repeat_calls_stop: Annotated[int, Field(ge=1, le=100000)] = 6
+    "Repeats in a row after which the Run fails with `repeat_calls`; once they are refused, each turn that still repeats the call counts as one more."
     stream_idle_seconds: Annotated[float, Field(gt=0.0, le=1000000000.0)] = 300.0
     "Silence of a model stream after which the call counts as failed."

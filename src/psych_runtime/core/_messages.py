@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from pydantic_core import ErrorDetails
 
 from psych_runtime.core._locate import MAX_DETAILED, pointer_of
-from psych_runtime.core._redact import REDACTED, kind_of, shown, shown_in
+from psych_runtime.core._redact import REDACTED, is_secret_name, kind_of, shown, shown_in
 from psych_runtime.core._shape import Spot, follow, tags
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.near import nearest
@@ -153,7 +153,8 @@ def _pattern(context: Mapping[str, object], spot: Spot, name: str) -> _Said:
         return _Said(f"must match {pattern}", "pattern")
     first, rest, more = words.groups()
     message = f"must start with one of {first}, then at most {more} of {rest}"
-    return _Said(message, "pattern", suggestion=_like(pattern, rest, spot.value))
+    meant = None if is_secret_name(name) else _like(pattern, rest, spot.value)
+    return _Said(message, "pattern", suggestion=meant)
 
 
 def _like(pattern: str, allowed: str, value: JsonValue) -> str | None:

@@ -4,7 +4,7 @@ Messages are only appended, except by a compaction; tool answers stand in the or
 whenever they came.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final, cast
 
@@ -15,6 +15,7 @@ from psych_runtime.core._prefix import Prefix
 from psych_runtime.core.codec import is_erased
 from psych_runtime.core.models import trusted
 from psych_runtime.errors import ContentErased, CorruptLog
+from psych_schema.common import BlobRef
 from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
 from psych_schema.record import (
     AdvisoryAdded,
@@ -67,21 +68,28 @@ def input_parts(value: JsonValue) -> tuple[Part, ...]:
 class Conversation:
     """What was said, in the model's order.
 
-    `last` is the id of the last record that is part of it, `base` of the last compaction. A
-    Run that continues a thread starts from its predecessor's messages.
+    `last` is the id of the last record that is part of it, `base` of the last compaction, and
+    `advised` the codes of the advisories since somebody else spoke. `blobs` are those that a
+    message names, by hash. A Run that continues a thread starts from its predecessor's messages.
     """
 
-    __slots__ = ("_calls", "_entries", "_order", "_places", "_slots", "base", "last", "messages")
+    __slots__ = (
+        *("_calls", "_entries", "_order", "_places", "_slots"),
+        *("advised", "base", "blobs", "last", "messages"),
+    )
 
     def __init__(self, before: Sequence[Message] = ()) -> None:
         self.messages: list[Message | None] = list(before)  # None: a call without an answer yet
         self.last = ""
         self.base: str | None = None
+        self.advised: frozenset[str] = frozenset()
+        self.blobs: dict[str, BlobRef] = {}
         self._order: list[int] = [0] * len(self.messages)  # the place of each message's record
         self._places: dict[str, int] = {}  # of records, in the order they came
         self._slots: dict[str, int] = {}
         self._calls: dict[str, ModelCompleted] = {}
         self._entries: dict[str, UserMessage] = {}
+        self._find_blobs(before)
 
     def add(self, record: Record) -> None:
         """Take one record.
@@ -102,6 +110,7 @@ class Conversation:
                 self._entries[record.entry_id] = record.message
             case QueueConsumed():
                 self._mark(record)
+                self.advised = frozenset()
                 for entry in record.entries:
                     if (message := self._entries.pop(entry, None)) is not None:
                         self._put(message)
@@ -109,6 +118,7 @@ class Conversation:
                 self._entries.pop(record.entry_id, None)
             case AdvisoryAdded():
                 self._mark(record)
+                self.advised |= {record.code}
                 self._put(UserMessage(parts=(TextPart(text=record.message or ""),)))
             case ModelCompleted() if record.turn is not None:
                 self._answer(record)
@@ -148,6 +158,14 @@ class Conversation:
     def _put(self, message: Message | None) -> None:
         self.messages.append(message)
         self._order.append(len(self._places))
+        if message is not None:
+            self._find_blobs((message,))
+
+    def _find_blobs(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            for part in message.parts:
+                if part.kind == "blob":
+                    self.blobs[part.blob.hash] = part.blob
 
     def _answer(self, record: ModelCompleted) -> None:
         self._mark(record)
@@ -171,8 +189,10 @@ class Conversation:
             if result and result.message is not None:
                 parts = (*parts, _text_part(text=result.message))
             failed = record.outcome != "ok"
-        self.messages[slot] = _tool_message(call_id=record.call_id, parts=parts, failed=failed)
+        message = _tool_message(call_id=record.call_id, parts=parts, failed=failed)
+        self.messages[slot] = message
         self._order[slot] = len(self._places)
+        self._find_blobs((message,))
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
         """Let the summary stand for every message up to that of the record `upto`."""
@@ -190,3 +210,5 @@ class Conversation:
         self._order[:cut] = [0]
         self._slots = {call: slot - cut + 1 for call, slot in self._slots.items()}
         self.base = record.id
+        self.blobs = {}
+        self._find_blobs(self.settled())

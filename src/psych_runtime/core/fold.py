@@ -88,7 +88,7 @@ class RunState:
     last_turn: int = 0
     last_model: str = ""  # the model call begun last
     last_offer: str = ""  # hash of what the model was offered last
-    turn_failures: int = 0  # transient model failures of the last turn
+    turn_failures: int = 0  # transient failures of the last turn's model
 
     def get(self, kind: ObjectKind, key: str = "") -> Object:
         """Return an object; one that was never touched is in phase none."""
@@ -147,6 +147,8 @@ class RunState:
                 self.turn_failures = 0
             case "model.started":
                 self.last_model = told["call"]
+            case "model.failed" if told["next"] == "fallback":
+                self.turn_failures = 0  # another model has its own tries
             case "model.failed":
                 self.turn_failures += told["failure"].transient
             case "tools.offered":

@@ -82,7 +82,7 @@ def _read(content: str | bytes, *, name: str, is_json: bool | None) -> Spec:
         document = read_yaml_text(text, max_bytes=MAX_SPEC_BYTES, max_depth=MAX_DEPTH)
     if isinstance(document.value, str) and name == "spec":
         document = _neither(document)
-    return read_document(document, name=name)
+    return read_document(document, name=name, is_new=True)
 
 
 def _neither(document: Document) -> Document:

@@ -14,11 +14,13 @@ from pydantic_core import ErrorDetails, to_json
 from psych_runtime.core._json_text import read_json_text
 from psych_runtime.core._locate import Document, pointer_of
 from psych_runtime.core._messages import issues_of
+from psych_runtime.core._model_checks import FindServing, model_issues, unchecked_models
 from psych_runtime.core._plain import is_a, plain
 from psych_runtime.core._redact import shown
 from psych_runtime.core._shape import Part, constants, models
 from psych_runtime.core.canonical import MAX_SPEC_BYTES, canonical_text
 from psych_runtime.core.foreign import MAX_DEPTH, decode_text
+from psych_runtime.core.http_checks import http_issues
 from psych_runtime.core.issues import Issue
 from psych_runtime.core.near import nearest
 from psych_runtime.errors import InvalidPayload, InvalidSpec
@@ -59,19 +61,22 @@ def _read_text(value: str | bytes) -> Spec:
     return read_document(read_json_text(text, max_depth=MAX_DEPTH, whole=True), name="spec")
 
 
-def read_document(document: Document, *, name: str) -> Spec:
-    """Return the Spec that a text says; issues have line and column. Raises InvalidSpec."""
+def read_document(document: Document, *, name: str, is_new: bool = False) -> Spec:
+    """Return the Spec that a text says; issues have line and column. Raises InvalidSpec.
+
+    `is_new`: nobody published it yet, so what publishing says of a tool alone is said now.
+    """
     if not document.readable:
         raise InvalidSpec(_told(list(document.issues), 0), name=name)
     try:
-        return _judge(document.value, document.issues)
+        return _judge(document.value, document.issues, is_new=is_new)
     except InvalidSpec as error:
         issues = [i if i.code == _MORE else document.locate(i) for i in error.issues]
         issues.sort(key=lambda i: (i.code == _MORE, i.line or 0, i.column or 0))
         raise InvalidSpec(issues, name=name) from None
 
 
-def _judge(value: JsonValue, found: Sequence[Issue]) -> Spec:
+def _judge(value: JsonValue, found: Sequence[Issue], *, is_new: bool = False) -> Spec:
     """Return the Spec that `value` is; `found` is what was wrong before. Raises InvalidSpec."""
     settled = {issue.pointer for issue in found if issue.code not in _BESIDE}
     spec, errors = _validate(value)
@@ -79,6 +84,8 @@ def _judge(value: JsonValue, found: Sequence[Issue]) -> Spec:
     issues = [*found, *(issue for issue in judged if issue.pointer not in settled)]
     for part in models(Spec, value):
         issues += [*_missing_tags(part), *_doubles(part)]
+    if spec is not None and is_new:
+        issues += _check_requests(spec)
     if spec is None or issues:
         raise InvalidSpec(_told(issues, max(0, len(errors) - _MAX_TOLD)))
     return _specs().validate_json(canonical_text(spec))
@@ -138,6 +145,7 @@ def check_spec(
     *,
     tools: Collection[str] | None,
     models: Collection[str] | None,
+    serving: FindServing | None = None,
     reserved: Collection[str] = (),
 ) -> Checked:
     """Check a valid Spec against what is registered (PUB-1); pointers are those of `spec`.
@@ -145,22 +153,34 @@ def check_spec(
     Args:
         tools: names of the registered tools; None when nobody knows.
         models: names that a ModelRef may have; None when a client cannot know.
+        serving: tells who is called for a ModelRef; None when nobody knows.
         reserved: names of built-in tools, which no other may have.
     """
     issues = [*_check_names(spec, reserved), *_check_texts(spec), *_check_people(spec)]
-    unchecked = []
+    issues += _check_requests(spec)
+    unchecked = [*_unchecked_secrets(spec)]
     if tools is not None:
         issues += _check_tools(spec, tools)
     elif code := sorted(tool.name for tool in spec.tools if tool.kind == "code"):
         names = ", ".join(code)
         unchecked.append(f"whether these tools are registered: {names} (no registry was given)")
-    model = spec.model.model
-    if models is None:
-        unchecked.append(f"whether the model {model!r} exists (no client knows its models)")
-    elif model not in models:
-        issue = Issue("/model/model", "no client has this model", "unknown_model", shown(model))
-        issues.append(issue._replace(suggestion=nearest(model, models)))
+    issues += model_issues(spec, models, serving)
+    unchecked += unchecked_models(spec, models, serving)
     return Checked(tuple(issues), tuple(unchecked))
+
+
+def _check_requests(spec: Spec) -> Iterator[Issue]:
+    """Find what is wrong with HTTP tools."""
+    for place, tool in enumerate(spec.tools):
+        if tool.kind == "http":
+            yield from http_issues(tool, f"/tools/{place}")
+
+
+def _unchecked_secrets(spec: Spec) -> Iterator[str]:
+    """Say which secrets nobody looks for before a call needs one."""
+    named = {one.credential.secret for one in spec.tools if one.kind == "http" and one.credential}
+    if named:
+        yield f"whether these secrets exist: {', '.join(sorted(named))} (a call asks for its own)"
 
 
 def _check_tools(spec: Spec, registered: Collection[str]) -> Iterator[Issue]:
@@ -183,6 +203,9 @@ def _check_texts(spec: Spec) -> Iterator[Issue]:
         texts[f"/skills/{place}/description"] = skill.description
     for place, event in enumerate(spec.events):
         texts[f"/events/{place}/description"] = event.description
+    for place, tool in enumerate(spec.tools):
+        if tool.kind == "http":
+            texts[f"/tools/{place}/description"] = tool.description
     for pointer, text in texts.items():
         if "\0" in text:
             message = "has the character U+0000, which not every database keeps; take it out"
@@ -214,7 +237,7 @@ def _check_names(spec: Spec, reserved: Collection[str]) -> Iterator[Issue]:
     seen: dict[str, int] = {}
     for index, tool in enumerate(spec.tools):
         pointer = f"/tools/{index}/name"
-        if tool.kind == "code" and tool.name in reserved:
+        if tool.kind != "builtin" and tool.name in reserved:
             message = "this name is reserved for a built-in tool; choose another"
             yield Issue(pointer, message, "reserved_name", shown(tool.name))
         if seen.setdefault(tool.name, index) != index:

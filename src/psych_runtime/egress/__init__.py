@@ -6,5 +6,21 @@ Loads the HTTP client; imported on first use only.
 from psych_runtime.egress.client import Bounds, make_client
 from psych_runtime.egress.endpoint import Answer, Endpoint
 from psych_runtime.egress.gate import Gate, OneOrigin, Origin
+from psych_runtime.egress.outbound import Outbound
+from psych_runtime.egress.request import OutboundAnswer, OutboundRequest
+from psych_runtime.egress.rules import EgressRules, Permit
 
-__all__ = ["Answer", "Bounds", "Endpoint", "Gate", "OneOrigin", "Origin", "make_client"]
+__all__ = [
+    "Answer",
+    "Bounds",
+    "EgressRules",
+    "Endpoint",
+    "Gate",
+    "OneOrigin",
+    "Origin",
+    "Outbound",
+    "OutboundAnswer",
+    "OutboundRequest",
+    "Permit",
+    "make_client",
+]

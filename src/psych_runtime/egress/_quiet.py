@@ -8,8 +8,8 @@ import httpx2
 __all__ = ["keep_logs_quiet"]
 
 _CLIENT_LOGGER = "httpx2"
-_WIRE_LOGGERS = ("httpcore2.http11", "httpcore2.http2")
-_RECEIVED = "receive_"
+_WIRE_LOGGERS = ("httpcore2.connection", "httpcore2.http11", "httpcore2.http2")
+_FOREIGN = ("connect_tcp.", "receive_", "start_tls.")
 _REASON = 4
 
 
@@ -34,8 +34,11 @@ def _without_foreign_words(record: logging.LogRecord) -> bool:
 
 
 def _without_what_came(record: logging.LogRecord) -> bool:
-    """Cut what a server sent, or why it cannot be read: it may send back what it was given."""
-    if isinstance(record.msg, str) and record.msg.startswith(_RECEIVED):
+    """Cut what a server sent, or why it cannot be read: it may send back what it was given.
+
+    Also as the host of a redirect.
+    """
+    if isinstance(record.msg, str) and record.msg.startswith(_FOREIGN):
         record.msg = record.msg.partition(" ")[0]
     return True
 

@@ -9,7 +9,7 @@ import httpx2
 from psych_runtime.egress._quiet import keep_logs_quiet
 from psych_runtime.egress.gate import Gate, Origin
 
-__all__ = ["Bounds", "make_client"]
+__all__ = ["Bounds", "make_client", "user_agent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def make_client(
         follow_redirects=False,
         timeout=timeout,
         auth=auth,
-        headers={"User-Agent": f"psych-runtime/{_version()}"},
+        headers={"User-Agent": user_agent()},
     )
 
 
@@ -82,8 +82,9 @@ class _GatedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _version() -> str:
+def user_agent() -> str:
+    """Return what requests are signed with, for the logs of the other side."""
     try:
-        return version("psych-runtime")
+        return f"psych-runtime/{version('psych-runtime')}"
     except PackageNotFoundError:
-        return "dev"
+        return "psych-runtime/dev"

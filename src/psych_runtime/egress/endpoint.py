@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import httpx2
 
 from psych_runtime.egress._credential import Credential
+from psych_runtime.egress._failures import problem_of
 from psych_runtime.egress._leftover import has_leftover
 from psych_runtime.egress.client import Bounds, make_client
 from psych_runtime.egress.gate import OneOrigin
@@ -24,16 +25,6 @@ _UNSENT = (
     httpx2.UnsupportedProtocol,
     httpx2.LocalProtocolError,
 )
-_PROBLEMS: tuple[tuple[type[Exception], str], ...] = (
-    (httpx2.PoolTimeout, "every connection is in use"),
-    (httpx2.ConnectTimeout, "no connection within the time allowed"),
-    (httpx2.ReadTimeout, "silence for longer than allowed"),
-    (httpx2.WriteTimeout, "the request was not taken within the time allowed"),
-    (httpx2.ConnectError, "no connection"),
-    (httpx2.NetworkError, "the connection broke"),
-    (httpx2.RemoteProtocolError, "the answer is no HTTP, or ended too early"),
-)
-_DETAIL_CHARACTERS = 200
 
 
 class Answer:
@@ -184,10 +175,7 @@ class Endpoint:
 
     def failed(self, error: Exception) -> EgressFailed:
         """Say what `error` of the HTTP client means, without what it carries."""
-        problem = next((text for kind, text in _PROBLEMS if isinstance(error, kind)), "no answer")
-        detail = self.redact(str(error))[:_DETAIL_CHARACTERS]
-        if detail and isinstance(error, httpx2.ConnectError):  # others repeat what came
-            problem = f"{problem} ({detail})"
+        problem = problem_of(error, detail=self.redact(str(error)))
         return EgressFailed(host=self.host, problem=problem, sent=not isinstance(error, _UNSENT))
 
     async def aclose(self) -> None:

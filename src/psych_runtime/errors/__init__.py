@@ -37,6 +37,7 @@
     │   └── MemoryFull          as much is remembered as may be kept
     ├── ModelError
     │   ├── ModelTransient, ModelPermanent, ContextOverflow
+    │   └── UnsendableRequest   what the client cannot write; nothing was sent
     ├── EgressDenied            an address that nobody allowed
     ├── EgressFailed            nobody answered there, or the connection broke
     ├── BlobError
@@ -46,6 +47,10 @@
     │   ├── BlobStoreUnusable   a place that cannot be used, or may not be
     │   ├── BlobNotFound        no such blob of this Run and tenant
     │   └── BlobCorrupt         other bytes than those that were put
+    ├── SecretError
+    │   ├── SecretNotFound      this tenant has none of this name
+    │   ├── SecretUnavailable   it could not be read just now
+    │   └── SecretUnusable      its value cannot be used
     └── MissingExtra            an optional dependency is not installed
 
 Each carries a stable `code`, its facts as attributes, and a text that says what to do.
@@ -86,6 +91,7 @@ from psych_runtime.errors._model import (
     ModelError,
     ModelPermanent,
     ModelTransient,
+    UnsendableRequest,
 )
 from psych_runtime.errors._run import (
     ApprovalConflict,
@@ -108,6 +114,12 @@ from psych_runtime.errors._run import (
     WaitNotFound,
     WaitOver,
     WaitTimeout,
+)
+from psych_runtime.errors._secret import (
+    SecretError,
+    SecretNotFound,
+    SecretUnavailable,
+    SecretUnusable,
 )
 from psych_runtime.errors._store import (
     CorruptRow,
@@ -167,6 +179,10 @@ __all__ = [
     "RunSettled",
     "RunStopping",
     "SchemaMissing",
+    "SecretError",
+    "SecretNotFound",
+    "SecretUnavailable",
+    "SecretUnusable",
     "StoreClosed",
     "StoreDenied",
     "StoreError",
@@ -174,6 +190,7 @@ __all__ = [
     "StoreOfAnotherLoop",
     "StoreReadOnly",
     "StoreUnavailable",
+    "UnsendableRequest",
     "UnsupportedStore",
     "VersionNotFound",
     "WaitNotFound",

@@ -9,6 +9,7 @@ __all__ = [
     "ModelError",
     "ModelPermanent",
     "ModelTransient",
+    "UnsendableRequest",
 ]
 
 
@@ -46,14 +47,24 @@ class ContextOverflow(ModelPermanent):
     code = "context_overflow"
 
 
+class UnsendableRequest(ModelPermanent):
+    """The request has something that the client cannot write; nothing was sent (MOD-9)."""
+
+    code = "unsendable_request"
+
+
 class EgressDenied(PsychError):
-    """An outbound connection that nobody allowed (SEC-1)."""
+    """An outbound connection that nobody allowed (SEC-1).
+
+    `sent`: a redirect led there, so the request itself has been sent.
+    """
 
     code = "egress_denied"
 
-    def __init__(self, *, host: str, reason: str) -> None:
+    def __init__(self, *, host: str, reason: str, sent: bool = False) -> None:
         self.host = host
         self.reason = reason
+        self.sent = sent
         super().__init__(f"no connection to {brief(host)!r}: {reason}")
 
 

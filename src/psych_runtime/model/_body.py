@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -16,7 +16,6 @@ __all__ = ["WHOLE_BYTES", "Failed", "values"]
 WHOLE_BYTES = 8 << 20
 """A completion that is not streamed may be so long."""
 
-_DONE = "[DONE]"
 _DRAIN_SECONDS = 0.05
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 
@@ -28,12 +27,15 @@ class Failed:
     said: object
 
 
-async def values(answer: Answer, *, host: str, idle_seconds: float) -> AsyncGenerator[object]:
+async def values(
+    answer: Answer, *, host: str, idle_seconds: float, is_last: Callable[[Event], bool]
+) -> AsyncGenerator[object]:
     """Yield each JSON value of the body, and Failed for an event that is an error.
 
-    A server that does not stream, though asked to, sends one object: that is one value. Ends at
-    `[DONE]` or the end of the body. Only events count as life, not comments: without one for
-    `idle_seconds` it is ModelTransient, as are a broken connection and what is no JSON.
+    A server that does not stream, though asked to, sends one object: that is one value. Ends
+    before the event that `is_last` knows, or at the end of the body. Only events count as life,
+    not comments: without one for `idle_seconds` it is ModelTransient, as are a broken connection
+    and what is no JSON.
     """
     try:
         async with aclosing(answer.chunks()) as chunks:
@@ -46,6 +48,9 @@ async def values(answer: Answer, *, host: str, idle_seconds: float) -> AsyncGene
                 return
             async with aclosing(_events(chunks, first, host, idle_seconds)) as events:
                 async for event in events:
+                    if is_last(event):
+                        await _drain(chunks)
+                        return
                     yield _judged(event, host)
     except EgressFailed as error:
         raise ModelTransient(str(error)) from error
@@ -59,9 +64,6 @@ async def _events(
     over = not first
     while True:
         for event in events:
-            if event.data.strip() == _DONE:
-                await _drain(chunks)
-                return
             yield event
         if over:
             return

@@ -1,12 +1,12 @@
 """Turns the chunks of one chat completion into model events (MOD-1, MOD-5, TOK-1)."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
 from psych_runtime.errors import ModelTransient
 from psych_runtime.model._calls import CallPieces
-from psych_runtime.model._json import array_at, mend, object_at, only, text_at
+from psych_runtime.model._json import array_at, mend, object_at, text_at
+from psych_runtime.model._stream import Words, due
 from psych_runtime.model._usage import usage_report
 from psych_runtime.model.transient import judge_event
 from psych_schema.model import (
@@ -48,8 +48,8 @@ class ChunkReader:
         self._host = host
         self._redact = redact
         self._calls = CallPieces()
-        self._text_half = ""
-        self._reasoning_half = ""
+        self._words = Words()
+        self._thoughts = Words()
         self._usage: UsageReport | None = None
         self._finish: FinishReason | None = None
         self._served_by = ""
@@ -78,10 +78,10 @@ class ChunkReader:
         """Yield what is left, and the finish. ModelTransient: the stream ended without one."""
         if self._finish is None:
             raise ModelTransient(f"the stream of {self._host} ended without a finish reason")
-        if self._reasoning_half:
-            yield ReasoningDelta(text=mend(self._reasoning_half))
-        if self._text_half:
-            yield TextDelta(text=mend(self._text_half))
+        if left := self._thoughts.end():
+            yield ReasoningDelta(text=left)
+        if left := self._words.end():
+            yield TextDelta(text=left)
         yield from self._calls.end()
         yield Finish(reason=self._finish, served_by=self._served_by or None)
 
@@ -132,24 +132,12 @@ class ChunkReader:
         return found
 
     def _only[T](self, value: object, kind: type[T]) -> T | None:
-        with contextlib.suppress(ValueError):
-            return only(value, kind)
-        problem = f"no {kind.__name__} where one was due"
-        raise ModelTransient(f"{self._host} sent a garbled chunk: {problem}")
+        return due(value, kind, host=self._host)
 
     def _text(self, text: str) -> Iterator[ModelEvent]:
-        whole, self._text_half = _whole(self._text_half + text)
-        if whole:
+        if whole := self._words.read(text):
             yield TextDelta(text=whole)
 
     def _reasoning(self, text: str) -> Iterator[ModelEvent]:
-        whole, self._reasoning_half = _whole(self._reasoning_half + text)
-        if whole:
+        if whole := self._thoughts.read(text):
             yield ReasoningDelta(text=whole)
-
-
-def _whole(text: str) -> tuple[str, str]:
-    """Split off the first half of a character whose other half comes with the next chunk."""
-    if text and "\ud800" <= text[-1] <= "\udbff":
-        return mend(text[:-1]), text[-1]
-    return mend(text), ""

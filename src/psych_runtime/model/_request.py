@@ -1,29 +1,58 @@
 """Writes a ModelRequest in the chat/completions format; the same request is the same bytes."""
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue
 
-from psych_runtime.errors import ModelPermanent
-from psych_schema.model import (
-    AskedCall,
-    AssistantMessage,
-    BlobPart,
-    JsonPart,
-    Message,
-    ModelRequest,
-    Part,
-    TextPart,
-    ToolMessage,
+from psych_runtime.core.model_fields import unsendable
+from psych_runtime.errors import UnsendableRequest
+from psych_runtime.model._chat import chat_messages
+from psych_runtime.model._history import compact
+from psych_runtime.ports.model import ModelField, Takes
+from psych_schema.model import ModelRequest, OutputFormat
+from psych_schema.spec import ToolChoice
+
+__all__ = ["FIELDS", "OWN", "Dialect", "ReasoningField", "encode"]
+
+type ReasoningField = Literal["reasoning", "reasoning_content"]
+
+FIELDS: Final[frozenset[ModelField]] = frozenset(
+    {
+        "extras",
+        "max_output_tokens",
+        "output",
+        "parallel_tool_calls",
+        "seed",
+        "stop_sequences",
+        "temperature",
+        "tool_choice",
+        "top_p",
+    }
 )
+"""All but `cache`: servers of this format cache by themselves, and it has no word for it."""
 
-__all__ = ["Dialect", "encode"]
-
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+OWN: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "model",
+        "n",  # only the first of several choices is read
+        "parallel_tool_calls",
+        "response_format",
+        "seed",
+        "stop",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "top_p",
+    }
+)
+"""What no extras may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,68 +62,56 @@ class Dialect:
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"]
     streaming: bool
     include_usage: bool
+    reasoning_field: ReasoningField | None = None
+    fields: frozenset[ModelField] = FIELDS
 
 
 def encode(request: ModelRequest, dialect: Dialect) -> bytes:
-    """Return the body. ModelPermanent: a part that this format, or this client, cannot carry."""
-    messages: list[JsonValue] = []
-    if request.system:
-        messages.append({"role": "system", "content": request.system})
-    messages += [_message(message, place) for place, message in enumerate(request.messages)]
+    """Return the body. UnsendableRequest: something that this format, or this server, has not."""
+    refused = unsendable(request, Takes(dialect.fields, OWN), client="OpenAIClient")
+    if refused is not None:
+        raise UnsendableRequest(refused)
+    messages = list(chat_messages(request, dialect.reasoning_field))
     body: dict[str, JsonValue] = {"model": request.model, "messages": messages}
     if request.tools:
         body["tools"] = [
             _function(tool.name, tool.description, tool.parameters) for tool in request.tools
         ]
+        if request.tool_choice is not None:
+            body["tool_choice"] = _choice(request.tool_choice)
+        if request.parallel_tool_calls is not None:
+            body["parallel_tool_calls"] = request.parallel_tool_calls
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.top_p is not None:
+        body["top_p"] = request.top_p
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if request.stop_sequences:
+        body["stop"] = list(request.stop_sequences)
     if request.max_output_tokens is not None:
         body[dialect.max_tokens_field] = request.max_output_tokens
+    if request.output is not None:
+        body["response_format"] = _format(request.output)
     body["stream"] = dialect.streaming
     if dialect.streaming and dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
-    return _compact(body).encode()
+    return compact(body | dict(request.extras)).encode()
 
 
-def _message(message: Message, place: int) -> JsonValue:
-    text = _text(message.parts, place)
-    if isinstance(message, ToolMessage):
-        return {"role": "tool", "tool_call_id": message.call_id, "content": text}
-    if not isinstance(message, AssistantMessage):
-        return {"role": "user", "content": text}
-    if not message.calls:
-        return {"role": "assistant", "content": text}
-    calls = [_call(call) for call in message.calls]
-    return {"role": "assistant", "content": text or None, "tool_calls": calls}
+def _choice(choice: ToolChoice) -> JsonValue:
+    if choice.mode == "tool":
+        return {"type": "function", "function": {"name": choice.tool}}
+    return choice.mode
 
 
-def _text(parts: Sequence[Part], place: int) -> str:
-    """Return the parts as one text; reasoning is left out, this format has no place for it."""
-    texts = []
-    for part in parts:
-        if isinstance(part, TextPart):
-            texts.append(part.text)
-        elif isinstance(part, JsonPart):
-            texts.append(_compact(part.value, sort=True))
-        elif isinstance(part, BlobPart):
-            kind = part.blob.media_type
-            raise ModelPermanent(
-                f"message {place} has a blob part ({kind}); this client sends text and JSON only"
-            )
-    return "\n".join(texts)
-
-
-def _call(call: AskedCall) -> JsonValue:
-    """Return a call under our id, so that no server can refuse the whole history for it (D5).
-
-    Servers parse the arguments of a history and check the names in it: arguments that could not
-    be read go as `{}`, a name that no tool can have goes in characters that one could have.
-    """
-    readable = call.problem is None and call.arguments.strip()
-    arguments = call.arguments if readable else "{}"
-    name = _NO_NAME.sub("_", call.name)[:64] or "_"
-    function: JsonValue = {"name": name, "arguments": arguments}
-    return {"id": call.call_id, "type": "function", "function": function}
+def _format(output: OutputFormat) -> JsonValue:
+    schema: JsonValue = {
+        "name": output.name,
+        "schema": dict(output.json_schema),
+        "strict": output.strict,
+    }
+    return {"type": "json_schema", "json_schema": schema}
 
 
 def _function(name: str, description: str, parameters: Mapping[str, JsonValue]) -> JsonValue:
@@ -104,9 +121,3 @@ def _function(name: str, description: str, parameters: Mapping[str, JsonValue]) 
         "parameters": dict(parameters),
     }
     return {"type": "function", "function": function}
-
-
-def _compact(value: JsonValue, *, sort: bool = False) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort
-    )

@@ -3,31 +3,23 @@
 Keeps MOD-1, MOD-5, MOD-6, RUN-11, RUN-12, SEC-1 to SEC-3 and TOK-1 at this boundary.
 """
 
-import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Literal
 
 from psych_runtime._system import System
-from psych_runtime.egress import Answer, Bounds, Endpoint
-from psych_runtime.errors import (
-    EgressDenied,
-    EgressFailed,
-    ModelError,
-    ModelPermanent,
-    ModelTransient,
-)
-from psych_runtime.model._body import Failed, values
+from psych_runtime.egress import Bounds, Endpoint
 from psych_runtime.model._chunks import ChunkReader
-from psych_runtime.model._request import Dialect, encode
-from psych_runtime.model.transient import judge_response
+from psych_runtime.model._exchange import Exchange
+from psych_runtime.model._request import FIELDS, OWN, Dialect, ReasoningField, encode
+from psych_runtime.model._sse import Event
+from psych_runtime.model._takes import fields_without
+from psych_runtime.ports.model import ModelField, Takes
 from psych_schema.model import ModelEvent, ModelRequest
 
 __all__ = ["OpenAIClient"]
 
-_ERROR_BYTES = 64 << 10
-_ERROR_SECONDS = 10.0
 _NEW_FIELD_HOSTS = ("api.openai.com", ".openai.azure.com")
 
 
@@ -47,6 +39,10 @@ class OpenAIClient:
         include_usage: False for servers that refuse `stream_options`; usage is unknown then.
         max_tokens_field: what the server calls the bound on output; None is
             `max_completion_tokens` for OpenAI and Azure, `max_tokens` for others.
+        without: fields of a Spec that the server does not have, `output` for many; a Spec that
+            sets one is refused when it is published.
+        reasoning_field: under which name what the model thought goes back to it, for servers that
+            want it; None sends none.
         max_connections: so many calls run at once; more wait up to a minute for their turn.
         connect_seconds: how long a connection may take.
         ssl_context: for a private certificate authority; None is the system's trust.
@@ -55,6 +51,7 @@ class OpenAIClient:
     Raises:
         EgressDenied: `base_url` is no http(s) URL, or carries credentials or a query.
         InvalidPayload: a header cannot carry the key.
+        InvalidArgument: `without` names something else than a field that this client has.
     """
 
     def __init__(
@@ -67,6 +64,8 @@ class OpenAIClient:
         streaming: bool = True,
         include_usage: bool = True,
         max_tokens_field: Literal["max_completion_tokens", "max_tokens"] | None = None,
+        without: Iterable[ModelField] = (),
+        reasoning_field: ReasoningField | None = None,
         max_connections: int = 256,
         connect_seconds: float = 10.0,
         ssl_context: ssl.SSLContext | None = None,
@@ -83,9 +82,17 @@ class OpenAIClient:
             max_tokens_field=max_tokens_field or _max_tokens_field(self._endpoint.host),
             streaming=streaming,
             include_usage=include_usage,
+            reasoning_field=reasoning_field,
+            fields=fields_without(FIELDS, without),
+        )
+        self._exchange = Exchange(
+            endpoint=self._endpoint,
+            path="chat/completions",
+            accept="text/event-stream" if streaming else "application/json",
+            is_last=_is_last,
+            system=system or System(),
         )
         self._models = None if models is None else frozenset(models)
-        self._system = system or System()
 
     def __repr__(self) -> str:
         """Name the address only."""
@@ -94,6 +101,10 @@ class OpenAIClient:
     def models(self) -> frozenset[str] | None:
         """Return the names given at construction, None when every name will do."""
         return self._models
+
+    def takes(self) -> Takes:
+        """Return what is sent on: all but `cache`, and what `without` named."""
+        return Takes(self._dialect.fields, OWN)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop; a later call opens new ones."""
@@ -106,61 +117,22 @@ class OpenAIClient:
 
         Raises:
             ModelTransient: no connection, a silent or broken stream, 408, 409, 425, 429, 5xx.
-            ModelPermanent: the server refuses the request, or it cannot be written for it.
+            ModelPermanent: the server refuses the request.
+            UnsendableRequest: it cannot be written for this server; nothing was sent.
             ContextOverflow: the server says that the conversation is too long.
         """
         body = encode(request, self._dialect)
-        answer = await self._ask(body, request.stream_idle_seconds)
-        try:
-            if not 200 <= answer.status < 300:
-                raise await self._refusal(answer)
-            if answer.compressed:
-                raise ModelPermanent(f"{self._endpoint.host} sent a compressed body, unasked")
-            async with aclosing(self._read(answer, request.stream_idle_seconds)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            await answer.aclose()
+        reader = ChunkReader(host=self._endpoint.host, redact=self._endpoint.redact)
+        idle_seconds = request.stream_idle_seconds
+        async with aclosing(
+            self._exchange.events(body, reader, idle_seconds=idle_seconds)
+        ) as events:
+            async for event in events:
+                yield event
 
-    async def _ask(self, body: bytes, idle_seconds: float) -> Answer:
-        accept = "text/event-stream" if self._dialect.streaming else "application/json"
-        try:
-            async with asyncio.timeout(idle_seconds):
-                return await self._endpoint.post(
-                    "chat/completions", body, accept=accept, silence_seconds=idle_seconds
-                )
-        except TimeoutError:
-            problem = f"{self._endpoint.host} did not answer within {idle_seconds:g} s"
-        except EgressFailed as error:
-            problem = str(error)
-        except EgressDenied as error:
-            raise ModelPermanent(str(error)) from error
-        raise ModelTransient(problem)
 
-    async def _read(self, answer: Answer, idle_seconds: float) -> AsyncGenerator[ModelEvent]:
-        host = self._endpoint.host
-        reader = ChunkReader(host=host, redact=self._endpoint.redact)
-        async with aclosing(values(answer, host=host, idle_seconds=idle_seconds)) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, Failed):
-                    reader.raise_error(chunk.said)
-                for event in reader.read(chunk):
-                    yield event
-        for event in reader.end():
-            yield event
-
-    async def _refusal(self, answer: Answer) -> ModelError:
-        raw = b""
-        if not answer.compressed:
-            raw = await answer.read(bound_bytes=_ERROR_BYTES, seconds=_ERROR_SECONDS)
-        return judge_response(
-            answer.status,
-            answer.headers,
-            raw.decode(errors="replace"),
-            host=self._endpoint.host,
-            now=self._system.now(),
-            redact=self._endpoint.redact,
-        )
+def _is_last(event: Event) -> bool:
+    return event.data.strip() == "[DONE]"
 
 
 def _max_tokens_field(host: str) -> Literal["max_completion_tokens", "max_tokens"]:

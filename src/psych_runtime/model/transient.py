@@ -32,6 +32,7 @@ _PERMANENT_SERVER_STATUSES = frozenset({501, 505})
 _PERMANENT_CODES = frozenset(
     {
         "authentication_error",
+        "billing_error",
         "billing_not_active",
         "content_filter",
         "content_policy_violation",
@@ -45,7 +46,13 @@ _PERMANENT_CODES = frozenset(
     }
 )
 
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_OVERFLOW_CODES = frozenset(
+    {
+        "context_length_exceeded",
+        "exceed_context_size_error",
+        "request_too_large",  # Anthropic: the bytes of the request
+    }
+)
 
 # OpenAI bounds what is said in characters, too; the same code tells of a long name or id.
 _LONG_MESSAGE = re.compile(r"messages\[\d+\]\.content\S*: string too long")

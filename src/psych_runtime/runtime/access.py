@@ -13,7 +13,7 @@ from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.common import Scope
 
-__all__ = ["is_permitted", "judge_call", "permitted_to", "permitted_tools"]
+__all__ = ["is_permitted", "is_withheld", "judge_call", "permitted_to", "permitted_tools"]
 
 
 async def permitted_tools(attempt: Attempt) -> Mapping[str, RegisteredTool]:
@@ -42,6 +42,11 @@ def is_permitted(identity: str, patterns: Collection[str]) -> bool:
     return identity in patterns or any(
         one.endswith("*") and identity.startswith(one[:-1]) for one in patterns
     )
+
+
+def is_withheld(attempt: Attempt, tool: RegisteredTool) -> bool:
+    """Tell whether a tool failed too often in a row: offered, and refused when called (R-25)."""
+    return attempt.streaks.failures(tool.identity) >= attempt.spec.limits.failure_streak
 
 
 async def judge_call(

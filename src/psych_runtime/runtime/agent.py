@@ -11,14 +11,16 @@ from psych_runtime.ports.policy import Allow, Deny
 from psych_runtime.runtime.approvals import expired
 from psych_runtime.runtime.attempt import Attempt, Stop
 from psych_runtime.runtime.calls import can_run, run_calls
+from psych_runtime.runtime.guards import end_code, tell_withheld
 from psych_runtime.runtime.model_call import call_model
+from psych_runtime.runtime.output import OUTPUT_INVALID, Output, read_output, repair_text
 from psych_runtime.runtime.settle import settle
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.suspension import suspend
 from psych_runtime.runtime.waits import has_expired, overdue_waits
-from psych_schema.common import EndState
 from psych_schema.model import AssistantMessage, TextPart
-from psych_schema.record import AttemptEnded, Failure, Record
+from psych_schema.record import AdvisoryAdded, AttemptEnded, Failure, Record
+from psych_schema.spec import OutputRules
 
 __all__ = ["run_agent"]
 
@@ -57,11 +59,15 @@ async def _look(attempt: Attempt) -> bool:
     queues = ("steer", "follow_up") if finishing else ("steer",)
     entries = _queued(state, *queues)
     if finishing and not entries:
-        await _finish(attempt)
+        return await _finish(attempt)
+    code = end_code(attempt)
+    if code is not None:
+        await settle(attempt, "failed", code)
         return True
     if not state.any("turn", "open") and state.last_turn >= attempt.spec.limits.max_turns:
         await settle(attempt, "failed", "turn_limit")
         return True
+    await tell_withheld(attempt)
     await call_model(attempt, entries)
     return False
 
@@ -122,13 +128,15 @@ def _has_answered(attempt: Attempt) -> bool:
     return answered and isinstance(last, AssistantMessage) and not last.calls
 
 
-async def _finish(attempt: Attempt) -> None:
-    """Settle with the model's last words; what is no whole answer is not completed (MOD-4)."""
+async def _finish(attempt: Attempt) -> bool:
+    """Settle with the model's last words; what is no whole answer is not completed (MOD-4).
+
+    False: the model is to repair them first.
+    """
     last = attempt.conversation.messages[-1]
     parts = last.parts if isinstance(last, AssistantMessage) else ()
     text = "".join(part.text for part in parts if isinstance(part, TextPart))
     finish = attempt.state.get("model", attempt.state.last_model).text("finish")
-    end: EndState = "failed"
     code: str | None = None
     if finish == "content_filter":
         code = "content_filter"
@@ -136,9 +144,32 @@ async def _finish(attempt: Attempt) -> None:
         code = "output_truncated"
     elif not text.strip():
         code = "empty_answer"
-    else:
-        end = "completed"
-    await settle(attempt, end, code, text or None)
+    elif attempt.spec.output is not None:
+        return await _finish_with_data(attempt, attempt.spec.output, text)
+    await settle(attempt, "failed" if code else "completed", code, text or None)
+    return True
+
+
+async def _finish_with_data(attempt: Attempt, rules: OutputRules, text: str) -> bool:
+    """Settle with the data that the answer is; for what is none the model has one more turn."""
+    found = read_output(text, rules)
+    if isinstance(found, Output):
+        await settle(attempt, "completed", None, found.value)
+        return True
+    if OUTPUT_INVALID in attempt.conversation.advised:
+        await settle(attempt, "failed", OUTPUT_INVALID)
+        return True
+    attempt.journal.note(
+        AdvisoryAdded(
+            run_id=attempt.run_id,
+            id=attempt.new_id("rec"),
+            at=attempt.now(),
+            advisory_id=attempt.new_id("adv"),
+            code=OUTPUT_INVALID,
+            message=repair_text(found, rules),
+        )
+    )
+    return False
 
 
 async def _wait_for_retry(attempt: Attempt) -> bool:

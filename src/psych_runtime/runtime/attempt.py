@@ -8,6 +8,8 @@ from typing import Literal
 from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState
+from psych_runtime.core.streaks import Streaks
+from psych_runtime.runtime.attachments import Attachments
 from psych_runtime.runtime.host import Host
 from psych_runtime.runtime.journal import Journal
 from psych_runtime.runtime.signals import Lost
@@ -31,6 +33,7 @@ class Attempt:
     run_salt: str
     spec: AgentSpec
     state: RunState
+    streaks: Streaks
     tools: Mapping[str, RegisteredTool]  # that the Spec grants and this worker has, by name
 
     def __init__(self, host: Host, header: RunRow, *, epoch: int) -> None:
@@ -47,6 +50,7 @@ class Attempt:
         self.preparing: set[str] = set()  # calls that ask the policy
         self.asking: set[str] = set()  # calls whose approval or wait is being written
         self.executing: dict[str, RegisteredTool] = {}
+        self.attachments = Attachments()
         self.task: asyncio.Task[None] | None = None
         self.begun = False  # whether the log has been folded
         self._kicked = False
@@ -62,6 +66,7 @@ class Attempt:
         state: RunState,
         conversation: Conversation,
         awaited: Awaited,
+        streaks: Streaks,
     ) -> None:
         """Take the folded log."""
         self.begun = True
@@ -72,6 +77,7 @@ class Attempt:
         self.state = state
         self.conversation = conversation
         self.awaited = awaited
+        self.streaks = streaks
         self.journal = Journal(
             tenant=self.tenant,
             run_id=self.run_id,
@@ -80,6 +86,7 @@ class Attempt:
             state=state,
             conversation=conversation,
             awaited=awaited,
+            streaks=streaks,
             flushes=self.host.flushes,
             system=self.host.system,
             on_foreign=self.kick,

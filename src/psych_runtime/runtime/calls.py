@@ -1,8 +1,8 @@
 """The one path of every tool call (TOOL-2).
 
-Narrow, validate, ask the policy, record, execute, record. Calls of a turn run at once; each is
-recorded when it ends, and one that fails leaves its siblings alone (MOD-7). A call that was open
-when its worker died runs again only if that is safe (RUN-1).
+Narrow, validate, guard, ask the policy, record, execute, record. Calls of a turn run at once;
+each is recorded when it ends, and one that fails leaves its siblings alone (MOD-7). A call that
+was open when its worker died runs again only if that is safe (RUN-1).
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from psych_runtime.runtime.approvals import (
 )
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.builtins import is_builtin, outcome_of
+from psych_runtime.runtime.guards import refusal
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.waits import CROWDED, has_room, waits
@@ -88,11 +89,10 @@ async def run_calls(attempt: Attempt) -> None:
 
     A call that is consented to meanwhile begins at once, whatever runs beside it.
     """
-    alone = asyncio.Lock()
     live: _Live = {}
     cuts: dict[str, float] = {}
     try:
-        _begin(attempt, alone, live)
+        _begin(attempt, live)
         while live:
             done = [task for task in live if task.done()]
             if not done:
@@ -106,7 +106,7 @@ async def run_calls(attempt: Attempt) -> None:
             for task, call in live.items():
                 _cut(attempt, task, call, cuts)
             if attempt.stop() is None:
-                _begin(attempt, alone, live)
+                _begin(attempt, live)
     finally:
         for task, call in live.items():
             attempt.host.keep(task)
@@ -114,11 +114,24 @@ async def run_calls(attempt: Attempt) -> None:
                 task.cancel()
 
 
-def _begin(attempt: Attempt, alone: asyncio.Lock, live: _Live) -> None:
-    """Begin what can run and does not run yet."""
+def _begin(attempt: Attempt, live: _Live) -> None:
+    """Begin what can run and does not run yet; of tools that run alone, one at a time.
+
+    The next of those begins when the last is recorded: a guard must know what came of it.
+    """
     loop = asyncio.get_running_loop()
+    alone = any(_runs_alone(attempt, call) for call in live.values())
     for call in _open_calls(attempt, {one.call_id for one in live.values()}):
-        live[asyncio.Task(_one(attempt, call, alone), loop=loop, eager_start=True)] = call
+        if _runs_alone(attempt, call):
+            if alone:
+                continue
+            alone = True
+        live[asyncio.Task(_one(attempt, call), loop=loop, eager_start=True)] = call
+
+
+def _runs_alone(attempt: Attempt, call: _Call) -> bool:
+    tool = attempt.tools.get(call.asked.name)
+    return tool is not None and not tool.concurrent
 
 
 def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
@@ -215,16 +228,12 @@ def _keeps_running(attempt: Attempt, call: _Call) -> bool:
     return tool is not None and not tool.interruptible
 
 
-async def _one(attempt: Attempt, call: _Call, alone: asyncio.Lock) -> tuple[Record, ...]:
+async def _one(attempt: Attempt, call: _Call) -> tuple[Record, ...]:
     """Bring one call to its end; return what is to be noted. Starts eagerly (R-22)."""
     found = _find(attempt, call, await permitted_tools(attempt))
     if isinstance(found, ToolRefused):
         return (found,)
-    tool = found
-    if tool.concurrent:
-        return await _run(attempt, call, tool)
-    async with alone:
-        return await _run(attempt, call, tool)
+    return await _run(attempt, call, found)
 
 
 def _find(
@@ -246,7 +255,8 @@ def _find(
                 attempt,
                 call,
                 "limit",
-                f"Only the first {limit} calls of a turn are executed. Ask for this one again.",
+                f"This call was not executed: only the first {limit} calls of an answer are. You "
+                f"may ask again: put it among the first {limit} calls of another answer.",
             )
     tool = tools.get(call.asked.name)
     if tool is not None:
@@ -272,7 +282,7 @@ def _refused(attempt: Attempt, call: _Call, code: RefusalCode, message: str) -> 
 
 
 async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Record, ...]:
-    """Validate, ask, record, execute."""
+    """Validate, guard, ask, record, execute."""
     if call.asked.problem is not None:
         return (_refused(attempt, call, "malformed", _too_long(tool, call.asked.problem)),)
     asked = read_arguments(tool, call.asked.arguments)
@@ -283,6 +293,9 @@ async def _run(attempt: Attempt, call: _Call, tool: RegisteredTool) -> tuple[Rec
             return ()  # it stays open: settled or run by the next attempt
         if _is_denied(attempt, call):
             return (_refused(attempt, call, "denied", denial(attempt, call.call_id)),)
+        useless = refusal(attempt, call.call_id, tool, asked)
+        if useless is not None:
+            return (_refused(attempt, call, "guard", useless),)
         decision = await judge_call(attempt, call.call_id, tool, asked)
         if isinstance(decision, Deny):
             reason = f"The call was denied: {clip(decision.reason, _REASON_BYTES)}"

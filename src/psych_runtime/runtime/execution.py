@@ -66,6 +66,7 @@ async def execute(attempt: Attempt, spec: AgentSpec, known: Known | None = None)
             state=folded.state,
             conversation=folded.conversation,
             awaited=folded.awaited,
+            streaks=folded.streaks,
         )
         await _run(attempt, folded.admitted.scope)
     except Lost:

@@ -14,6 +14,7 @@ from psych_runtime.core.codec import Entry, Position, decode, outline, outline_c
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import header_change
+from psych_runtime.core.streaks import Streaks
 from psych_runtime.errors import CorruptLog, LogError, NewerRecord
 from psych_runtime.ports.store import (
     MAX_UNIT_BYTES,
@@ -79,6 +80,7 @@ class Journal:
         state: RunState,
         conversation: Conversation,
         awaited: Awaited,
+        streaks: Streaks,
         flushes: Flushes,
         system: System,
         on_foreign: Callable[[], None],
@@ -89,6 +91,7 @@ class Journal:
         self.state = state
         self.conversation = conversation
         self.awaited = awaited
+        self.streaks = streaks
         self.lost: Exception | None = None
         self.needs_version: int | None = None  # a newer build writes to this Run, too
         self.busy = False  # a flush or a read is under way
@@ -118,6 +121,7 @@ class Journal:
     def _hear(self, record: Record) -> None:
         self.conversation.add(record)
         self.awaited.add(record)
+        self.streaks.add(record)
 
     async def decide(
         self,

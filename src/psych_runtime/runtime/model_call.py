@@ -6,23 +6,38 @@ import math
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
-
-from pydantic import JsonValue
+from typing import Final, Literal
 
 from psych_runtime.core.codec import MAX_CONTENT_BYTES
-from psych_runtime.core.models import trusted
-from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
+from psych_runtime.core.model_fields import takes_of, unsendable
+from psych_runtime.core.models import altered, trusted
+from psych_runtime.errors import (
+    BlobError,
+    BlobUnavailable,
+    ContextOverflow,
+    ModelError,
+    ModelPermanent,
+    ModelTransient,
+    UnsendableRequest,
+)
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.runtime.access import permitted_tools
+from psych_runtime.runtime.asked import (
+    Asked,
+    asked_next,
+    has_stand_in,
+    make_request,
+    params_of,
+)
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.deltas import Deltas
 from psych_runtime.runtime.offer import Offer, make_offer, store_offer
+from psych_runtime.runtime.output import OUTPUT_INVALID
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.silence import Silence
 from psych_runtime.runtime.streaming import Incoming, clean_text
 from psych_schema.common import Cost, Usage
-from psych_schema.model import AskedCall, ModelRequest, Part
+from psych_schema.model import AskedCall, ModelRequest, Part, ReasoningPart
 from psych_schema.record import (
     Broken,
     Failure,
@@ -67,6 +82,7 @@ class _Call:
     attempt: Attempt
     call: str
     turn: int
+    model: str  # as the Spec calls it
     incoming: Incoming
     deltas: Deltas
 
@@ -80,22 +96,14 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
     offer = make_offer(attempt, await permitted_tools(attempt))
     if attempt.state.last_offer != offer.hash and await store_offer(attempt, offer):
         raise Stale
-    started = await _begin(attempt, offer, entries)
+    asked, failed = asked_next(attempt.spec.model, attempt.state)
+    started = await _begin(attempt, offer, entries, asked, failed)
     call = _under_way(attempt, started)
     try:
-        client, name = attempt.host.runtime.client(attempt.spec.model.model)
+        client, request = _request(call, asked, offer)
     except ModelPermanent as error:
         _fail(call, error)
         return
-    request = ModelRequest.model_construct(  # R-31: to look at each message is most of a long Run
-        model=name,
-        system=offer.system,
-        messages=attempt.conversation.complete(),
-        tools=offer.definitions,
-        temperature=attempt.spec.model.temperature,
-        max_output_tokens=attempt.spec.model.max_output_tokens,
-        stream_idle_seconds=attempt.spec.limits.stream_idle_seconds,
-    )
     if attempt.stop() is None:
         await attempt.guard()
     if attempt.stop() is not None:
@@ -119,9 +127,30 @@ async def call_model(attempt: Attempt, entries: tuple[str, ...]) -> None:
         _record(call, task)
 
 
+def _request(call: _Call, asked: Asked, offer: Offer) -> tuple[ModelClient, ModelRequest]:
+    """Return who is called, and with what. Raises ModelPermanent, UnsendableRequest."""
+    attempt = call.attempt
+    client, name = attempt.host.runtime.client(asked.model)
+    request = make_request(
+        attempt.spec,
+        asked,
+        name=name,
+        turn=call.turn,
+        offer=offer,
+        messages=attempt.conversation.complete(),
+    )
+    refused = unsendable(request, takes_of(client), client=type(client).__name__)
+    if refused is not None:
+        raise UnsendableRequest(refused)
+    return client, request
+
+
 async def _consume(call: _Call, client: ModelClient, request: ModelRequest) -> None:
-    """Take what the model says until it is whole, or can be none any more."""
+    """Take what the model says until it is whole, or can be none any more. Raises BlobError."""
     incoming, idle = call.incoming, request.stream_idle_seconds
+    attached = await call.attempt.attachments.of(call.attempt)
+    if attached:
+        request = altered(request, {"attachments": attached})
     try:
         async with Silence(idle) as silence, aclosing(client.stream(request)) as events:
             async for event in events:
@@ -136,11 +165,15 @@ async def _consume(call: _Call, client: ModelClient, request: ModelRequest) -> N
         raise RuntimeError(f"SystemExit: {error}") from error
 
 
-async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> ModelStarted:
+async def _begin(
+    attempt: Attempt, offer: Offer, entries: tuple[str, ...], asked: Asked, failed: str | None
+) -> ModelStarted:
     """Write what the call starts with: noted, or decided when it consumes entries (R-8)."""
     state, run_id = attempt.state, attempt.run_id
     before: list[Record] = []
     turn = state.last_turn
+    repairs = not entries and OUTPUT_INVALID in attempt.conversation.advised
+    purpose: Literal["answer", "repair"] = "repair" if repairs else "answer"
     if not state.any("turn", "open"):
         turn += 1
         before.append(
@@ -149,7 +182,7 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
                 id=attempt.new_id("rec"),
                 at=attempt.now(),
                 turn=turn,
-                purpose="answer",
+                purpose=purpose,
             )
         )
     if state.last_offer != offer.hash:
@@ -157,12 +190,6 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
     last = state.get("model", state.last_model)
     tries = last.number("tries") + 1 if last.get("turn") == turn else 1
     call = attempt.new_id("mc")
-    model = attempt.spec.model
-    params: dict[str, JsonValue] = {}
-    if model.temperature is not None:
-        params["temperature"] = model.temperature
-    if model.max_output_tokens is not None:
-        params["max_output_tokens"] = model.max_output_tokens
     consumed = (
         QueueConsumed(
             run_id=run_id, id=attempt.new_id("rec"), at=attempt.now(), entries=entries, into=call
@@ -176,15 +203,16 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
         at=attempt.now(),
         call=call,
         turn=turn,
-        purpose="answer",
-        model=model.model,
+        purpose=purpose,
+        model=asked.model,
         tries=tries,
+        fallback_of=failed,
         offer=offer.hash,
         history=_history(
             base=attempt.conversation.base,
             upto=consumed.id if consumed else attempt.conversation.last,
         ),
-        params=params,
+        params=params_of(attempt.spec, asked, turn),
     )
     if consumed is None:
         attempt.journal.note(*before, started)
@@ -197,7 +225,7 @@ async def _begin(attempt: Attempt, offer: Offer, entries: tuple[str, ...]) -> Mo
 def _under_way(attempt: Attempt, started: ModelStarted) -> _Call:
     incoming = Incoming(attempt.host.system)
     deltas = Deltas(attempt, started.call, incoming)
-    return _Call(attempt, started.call, started.turn or 0, incoming, deltas)
+    return _Call(attempt, started.call, started.turn or 0, started.model, incoming, deltas)
 
 
 async def _close(attempt: Attempt, task: asyncio.Task[None]) -> None:
@@ -215,6 +243,10 @@ def _record(call: _Call, task: asyncio.Task[None]) -> None:
         _complete(call)
     elif isinstance(error, ModelError):
         _fail(call, error)
+    elif isinstance(error, BlobUnavailable):
+        _fail(call, ModelTransient(str(error)), code=error.code)
+    elif isinstance(error, BlobError):
+        _fail(call, UnsendableRequest(str(error)), code=error.code)
     elif isinstance(error, TimeoutError):
         silent = attempt.spec.limits.stream_idle_seconds
         _fail(call, ModelTransient(f"the model said nothing for {silent:g} s"))
@@ -230,7 +262,7 @@ def _complete(call: _Call) -> None:
     if incoming.finish is None and not incoming.too_large:
         _fail(call, ModelTransient("the stream ended without a finish"))
         return
-    parts, calls = incoming.parts(), incoming.calls()
+    parts, calls = _parts(call), incoming.calls()
     if incoming.finish is None or _size(parts, calls) > MAX_CONTENT_BYTES:
         message = f"the answer is larger than {MAX_CONTENT_BYTES} bytes"
         call.attempt.journal.note(
@@ -257,6 +289,14 @@ def _complete(call: _Call) -> None:
     )
 
 
+def _parts(call: _Call) -> tuple[Part, ...]:
+    """Return what was said, with the thoughts marked as this model's: no other can read them."""
+    return tuple(
+        part.model_copy(update={"by": call.model}) if isinstance(part, ReasoningPart) else part
+        for part in call.incoming.parts()
+    )
+
+
 def _size(parts: tuple[Part, ...], calls: tuple[AskedCall, ...]) -> int:
     """Return an upper bound of the content's bytes."""
     return sum(len(one.model_dump_json()) for one in (*parts, *calls)) + 100
@@ -266,8 +306,8 @@ def _interrupted(call: _Call) -> None:
     """Note a call that we closed ourselves; it is made again unless the Run ends."""
     ending = call.attempt.stop() in ("aborted", "timed_out")
     failure = Failure(code="interrupted", transient=False)
-    parts = call.incoming.parts()
-    failed = _failed(call, failure, None, parts, retries=not ending)
+    following: Literal["retry", "give_up"] = "give_up" if ending else "retry"
+    failed = _failed(call, failure, None, _parts(call), following=following)
     call.attempt.journal.note(failed)
 
 
@@ -275,14 +315,19 @@ def _fail(call: _Call, error: ModelError, *, code: str | None = None) -> None:
     transient = isinstance(error, ModelTransient)
     found = "context_overflow" if isinstance(error, ContextOverflow) else error.code
     failure = Failure(code=code or found, transient=transient, status=error.status)
-    limit = call.attempt.spec.limits.transient_retry_budget
-    retries = transient and call.attempt.state.turn_failures < limit
+    spec = call.attempt.spec
+    following: Literal["retry", "fallback", "give_up"] = "give_up"
     wait = None
-    if retries and isinstance(error, ModelTransient):
-        wait = _wait_seconds(call.attempt, error)
+    if (
+        isinstance(error, ModelTransient)
+        and call.attempt.state.turn_failures < spec.limits.transient_retry_budget
+    ):
+        following, wait = "retry", _wait_seconds(call.attempt, error)
+    elif has_stand_in(spec.model, call.model, error):
+        following = "fallback"
     text = clean_text(str(error))[:_MESSAGE_CHARACTERS]
     call.attempt.journal.note(
-        _failed(call, failure, text, call.incoming.parts(), retries=retries, wait_seconds=wait)
+        _failed(call, failure, text, _parts(call), following=following, wait_seconds=wait)
     )
 
 
@@ -302,7 +347,7 @@ def _failed(
     message: str | None,
     parts: tuple[Part, ...],
     *,
-    retries: bool = False,
+    following: Literal["retry", "fallback", "give_up"] = "give_up",
     wait_seconds: float | None = None,
 ) -> ModelFailed:
     attempt = call.attempt
@@ -320,6 +365,6 @@ def _failed(
         failure=failure,
         said=Broken(parts=parts, message=message),
         usage=call.incoming.usage,
-        next="retry" if retries else "give_up",
+        next=following,
         retry_at=retry_at,
     )

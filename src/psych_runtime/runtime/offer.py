@@ -9,6 +9,8 @@ from pydantic import JsonValue
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.codec import sha256
 from psych_runtime.core.models import trusted
+from psych_runtime.core.streaks import WITHHELD
+from psych_runtime.runtime.access import is_withheld
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
 from psych_runtime.tools.registry import RegisteredTool
@@ -45,7 +47,10 @@ class Offer(NamedTuple):
 
 
 def make_offer(attempt: Attempt, tools: Mapping[str, RegisteredTool]) -> Offer:
-    """Return what the Spec grants and the Run may use, sorted by name."""
+    """Return what the Spec grants and the Run may use, sorted by name.
+
+    A withheld tool stays defined: the prompt is the same, only its record says so (R-25).
+    """
     system = attempt.spec.instructions
     system_ref = sha256(system)
     granted = [(grant, tools.get(grant.name)) for grant in attempt.spec.tools]
@@ -59,6 +64,11 @@ def make_offer(attempt: Attempt, tools: Mapping[str, RegisteredTool]) -> Offer:
         for grant, tool in granted
         if tool is None
     )
+    withheld = tuple(
+        UnavailableTool(identity=tool.identity, code=WITHHELD)
+        for tool in found
+        if is_withheld(attempt, tool)
+    )
     return Offer(
         hash=named.hash,
         system=system,
@@ -66,7 +76,7 @@ def make_offer(attempt: Attempt, tools: Mapping[str, RegisteredTool]) -> Offer:
         tools=named.tools,
         definitions=tuple(tool.definition for tool in found),
         documents=tuple((tool.hash, tool.document) for tool in found),
-        unavailable=missing,
+        unavailable=missing + withheld,
     )
 
 

@@ -2,21 +2,30 @@
 
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from psych_runtime._system import System, ambient_system
+from psych_runtime.core._model_checks import Serving
+from psych_runtime.core.model_fields import takes_of
 from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.memory.stored import StoredMemory
+from psych_runtime.ports.blob import BlobStore
+from psych_runtime.ports.egress import EgressPolicy
 from psych_runtime.ports.memory import MemoryStore
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
+from psych_runtime.ports.secrets import SecretResolver
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.requests import check_store
+from psych_runtime.secrets.absent import NoSecrets
 from psych_runtime.tools.builtin import builtin_tool
 from psych_runtime.tools.policy import AskUnlessReadOnly
 from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
 from psych_schema.common import Scope
-from psych_schema.spec import AgentSpec, BuiltinName
+from psych_schema.spec import AgentSpec, BuiltinTool, HttpTool
+
+if TYPE_CHECKING:
+    from psych_runtime.egress import Outbound
 
 __all__ = ["Runtime"]
 
@@ -32,6 +41,9 @@ class Runtime:
         registry: the tools that Specs may name.
         policy: decides each tool call; the default asks for every tool that is not read-only.
         memory: where agents remember; the default is the store, apart for each principal.
+        secrets: gives the values of secrets that Specs name; without it there are none.
+        egress: judges the addresses that Specs name; the default allows public ones only.
+        blob: keeps images, files and what is too large for the log; without it there are none.
         context: called with a Run's scope inside its own empty contextvars.Context, and with
             None inside the worker's; sets what tools and clients shall find there (RUN-12).
         system: clock, ids and randomness; tests bring their own.
@@ -45,6 +57,9 @@ class Runtime:
         registry: ToolRegistry | None = None,
         policy: Policy | None = None,
         memory: MemoryStore | None = None,
+        blob: BlobStore | None = None,
+        secrets: SecretResolver | None = None,
+        egress: EgressPolicy | None = None,
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
@@ -58,11 +73,21 @@ class Runtime:
         if memory is not None:
             methods = ("remember", "forget", "recall")
             _check_port(memory, methods, what="memory", remedy="pass a MemoryStore")
+        if blob is not None:
+            _check_port(blob, ("put", "read"), what="blob", remedy="pass a BlobStore")
+        if secrets is not None:
+            _check_port(secrets, ("resolve",), what="secrets", remedy="pass a SecretResolver")
+        if egress is not None:
+            _check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
         self.store = store
+        self.blob = blob
         self.registry = ToolRegistry() if registry is None else registry
         self.policy: Policy = AskUnlessReadOnly() if policy is None else policy
         self.system = ambient_system() if system is None else system
         self.memory: MemoryStore = StoredMemory(store, self.system) if memory is None else memory
+        self.secrets: SecretResolver = NoSecrets() if secrets is None else secrets
+        self._egress = egress
+        self._outbound: Outbound | None = None
         self._clients = clients
         self._context = context
         self._owned: dict[tuple[int, str], tuple[AgentSpec, RegisteredTool]] = {}
@@ -94,6 +119,14 @@ class Runtime:
                 names |= set(known)
         return frozenset(names)
 
+    def serving(self, model: str) -> Serving | None:
+        """Return who is called for a ModelRef's `model` and what it sends on, None for nobody."""
+        try:
+            client, _ = self.client(model)
+        except ModelPermanent:
+            return None
+        return Serving(type(client).__name__, takes_of(client))
+
     def missing(self, spec: AgentSpec) -> tuple[str, ...]:
         """Return the identities of granted tools that are not registered here (PUB-3)."""
         return tuple(
@@ -105,21 +138,43 @@ class Runtime:
     def granted(self, spec: AgentSpec) -> Mapping[str, RegisteredTool]:
         """Return the tools that a Spec grants and that are here, by name and in its order."""
         found = (
-            self.registry.get(grant.name) if grant.kind == "code" else self._own(spec, grant.name)
+            self.registry.get(grant.name) if grant.kind == "code" else self._own(spec, grant)
             for grant in spec.tools
         )
         return {tool.name: tool for tool in found if tool is not None}
 
-    def _own(self, spec: AgentSpec, name: BuiltinName) -> RegisteredTool:
-        """Return one of the runtime's own tools as this Spec has it; made once for each Spec."""
-        known = self._owned.get((id(spec), name))
+    def _own(self, spec: AgentSpec, grant: BuiltinTool | HttpTool) -> RegisteredTool:
+        """Return a tool that this Spec itself describes; made once for each Spec."""
+        known = self._owned.get((id(spec), grant.name))
         if known is not None and known[0] is spec:
             return known[1]
         if len(self._owned) >= _MOST_OWNED:
             self._owned.clear()
-        made = builtin_tool(spec, name)
-        self._owned[id(spec), name] = spec, made
+        made = self._http(grant) if grant.kind == "http" else builtin_tool(spec, grant.name)
+        self._owned[id(spec), grant.name] = spec, made
         return made
+
+    def _http(self, grant: HttpTool) -> RegisteredTool:
+        from psych_runtime.tools.http import http_tool
+
+        return http_tool(grant, outbound=self.outbound, secrets=self.secrets, system=self.system)
+
+    @property
+    def outbound(self) -> "Outbound":
+        """What sends the requests that Specs describe; made when the first is."""
+        if self._outbound is None:
+            from psych_runtime.egress import EgressRules, Outbound
+
+            self._outbound = Outbound(EgressRules() if self._egress is None else self._egress)
+        return self._outbound
+
+    async def aclose(self) -> None:
+        """Close what HTTP tools left open on this loop; the store and the models stay open.
+
+        Call it when the workers here have ended; a later call opens what it needs.
+        """
+        if self._outbound is not None:
+            await self._outbound.aclose()
 
     def new_context(self, scope: Scope | None) -> Context:
         """Return an empty context with what the consumer sets in it (R-21)."""

@@ -62,6 +62,7 @@ class _Piece:
     reasoning: bool
     texts: list[str] = field(default_factory=list)
     signature: str | None = None
+    redacted: bool = False
 
 
 @dataclass(slots=True)
@@ -108,9 +109,11 @@ class Incoming:
                 return ("text", 0), event.text
             case ReasoningDelta():
                 self._token(event.text, words=True)
-                piece = self._piece(reasoning=True)
+                piece = self._piece(reasoning=True, alone=event.redacted)
+                piece.redacted = event.redacted
                 piece.texts.append(event.text)
                 if event.signature:
+                    self._token(event.signature, words=True)
                     piece.signature = clean_text(event.signature)
                 return ("reasoning", 0), event.text
             case CallDelta():
@@ -144,7 +147,9 @@ class Incoming:
         for piece in self._pieces:
             text = clean_text("".join(piece.texts))
             if piece.reasoning:
-                parts.append(ReasoningPart(text=text, signature=piece.signature))
+                parts.append(
+                    ReasoningPart(text=text, signature=piece.signature, redacted=piece.redacted)
+                )
             elif text:
                 parts.append(_text_part(text=text))
         return tuple(parts)
@@ -177,9 +182,11 @@ class Incoming:
         if self.first_token_seconds is None:
             self.first_token_seconds = self.seconds
 
-    def _piece(self, *, reasoning: bool) -> _Piece:
+    def _piece(self, *, reasoning: bool, alone: bool = False) -> _Piece:
+        """Return the piece that goes on; a signature closes one, redacted ones are `alone`."""
         last = self._pieces[-1] if self._pieces else None
-        if last is None or last.reasoning != reasoning or last.signature is not None:
+        closed = last is None or last.signature is not None or alone or last.redacted
+        if last is None or closed or last.reasoning != reasoning:
             last = _Piece(reasoning)
             self._pieces.append(last)
         return last

@@ -15,6 +15,7 @@ from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import Changes, RunState, advance, step
 from psych_runtime.core.header import claim_change, header_change
 from psych_runtime.core.models import trusted
+from psych_runtime.core.streaks import Streaks
 from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
@@ -74,6 +75,7 @@ class Folded(NamedTuple):
     state: RunState
     conversation: Conversation
     awaited: Awaited
+    streaks: Streaks
     admitted: RunAdmitted
     run_salt: str
 
@@ -129,13 +131,14 @@ def fold_entries(
     `before` is what was said in its thread.
     """
     first = admission(entries[0])
-    conversation, awaited = Conversation(before), Awaited()
+    conversation, awaited, streaks = Conversation(before), Awaited(), Streaks()
     state = RunState()
     for entry in chain(entries, rest):
         advance(state, entry)
         conversation.add(entry.record)
         awaited.add(entry.record)
-    return Folded(state, conversation, awaited, first, run_salt)
+        streaks.add(entry.record)
+    return Folded(state, conversation, awaited, streaks, first, run_salt)
 
 
 def fold_rows(rows: Sequence[RecordRow]) -> Folded:

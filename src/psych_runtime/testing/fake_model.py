@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Self
+from typing import Final, Self
 
 from pydantic import JsonValue
 
-from psych_runtime.errors import ModelPermanent, ModelTransient
+from psych_runtime.core.model_fields import FIELDS
+from psych_runtime.errors import ContextOverflow, ModelPermanent, ModelTransient
+from psych_runtime.ports.model import Takes
 from psych_runtime.testing._pairing import unpaired
 from psych_runtime.testing._script import Script, Step, split_text
 from psych_schema.common import Cost, Usage
@@ -23,7 +25,7 @@ from psych_schema.model import (
     UsageReport,
 )
 
-__all__ = ["FakeModel", "FakeRouter", "ScriptedCall"]
+__all__ = ["EVERYTHING", "FakeModel", "FakeRouter", "ScriptedCall"]
 
 type ScriptedCall = (
     tuple[str, Mapping[str, JsonValue]] | tuple[str, Mapping[str, JsonValue], str | None]
@@ -31,26 +33,39 @@ type ScriptedCall = (
 "Name and arguments of a tool call; a third item is the provider's id, `call_0` ... by default."
 
 
+EVERYTHING: Final = Takes(frozenset(FIELDS))
+"""What a FakeModel takes unless it is told otherwise."""
+
+
 class FakeModel:
     """A ModelClient that plays a script; each method adds one model call and returns self.
 
     What a request gets is told by its own conversation: with n assistant messages it gets
     turn n + 1, so one FakeModel serves any number of Runs, and a Run that another process takes
-    over goes on where it was. Steps that fail (`raises_transient`, `raises_permanent`, `stalls`,
-    `aborts_mid_token`) come before the turn that follows them, each once per conversation; that
-    is remembered in this object only, so a new process meets each of them once more.
+    over goes on where it was. Steps that fail (`raises_transient`, `raises_permanent`,
+    `overflows`, `stalls`, `aborts_mid_token`) come before the turn that follows them, each once
+    per conversation; that is remembered in this object only, so a new process meets each of them
+    once more.
     Conversations that begin with equal messages count as one until their first tool call.
 
     Args:
         models: the names it knows; None is every name. Another name is ModelPermanent.
         strict: refuse a history in which a call has not exactly one answer, in order.
+        takes: what it says that it sends on; None is every field.
     """
 
-    def __init__(self, *, models: Iterable[str] | None = None, strict: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        models: Iterable[str] | None = None,
+        strict: bool = True,
+        takes: Takes | None = None,
+    ) -> None:
         self.requests: list[ModelRequest] = []
         self.closed = 0
         self._models = None if models is None else frozenset(models)
         self._strict = strict
+        self._takes = EVERYTHING if takes is None else takes
         self._script = Script()
 
     def turn(
@@ -61,6 +76,7 @@ class FakeModel:
         usage: Usage | None = None,
         cost: Cost | None = None,
         reasoning: str = "",
+        signature: str | None = None,
         finish: FinishReason | None = None,
         chunk_delay_seconds: float = 0.0,
     ) -> Self:
@@ -69,10 +85,11 @@ class FakeModel:
         Args:
             usage: what the provider reports; None is nothing.
             cost: what the provider says it cost; None is nothing.
+            signature: closes the reasoning, as a provider does that wants it back.
             finish: None is `tool_calls` with calls, else `stop`.
             chunk_delay_seconds: time before each piece.
         """
-        events = [*_reasoning(reasoning), *_text(text)]
+        events = [*_reasoning(reasoning, signature), *_text(text)]
         for index, call in enumerate(tool_calls):
             provider_id = call[2] if len(call) == 3 else f"call_{index}"
             arguments = json.dumps(call[1], ensure_ascii=False, separators=(",", ":"))
@@ -133,6 +150,11 @@ class FakeModel:
         message = f"the model answered {status} (scripted)"
         return self._add(Step(failure=partial(ModelPermanent, message, status=status)))
 
+    def overflows(self) -> Self:
+        """Fail one call with ContextOverflow before the first event."""
+        message = "the conversation is too long (scripted)"
+        return self._add(Step(failure=partial(ContextOverflow, message, status=400)))
+
     @staticmethod
     def route(clients: "Mapping[str, FakeModel]") -> "FakeRouter":
         """Return a client that gives each request to the FakeModel named by its `model`."""
@@ -141,6 +163,10 @@ class FakeModel:
     def models(self) -> frozenset[str] | None:
         """Return the names given at construction, None when every name will do."""
         return self._models
+
+    def takes(self) -> Takes:
+        """Return what was given at construction, else everything."""
+        return self._takes
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Play the step that belongs to the conversation of `request`.
@@ -208,6 +234,10 @@ class FakeRouter:
         """Return the names that have a FakeModel."""
         return frozenset(self._clients)
 
+    def takes(self) -> Takes:
+        """Return everything: a router sends on whatever comes."""
+        return EVERYTHING
+
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Let the FakeModel of `request.model` answer. ModelPermanent: there is none."""
         return self._clients.get(request.model, self._nobody).stream(request)
@@ -217,8 +247,10 @@ def _text(text: str) -> list[ModelEvent]:
     return [TextDelta(text=piece) for piece in split_text(text)]
 
 
-def _reasoning(text: str) -> list[ModelEvent]:
-    return [ReasoningDelta(text=piece) for piece in split_text(text)]
+def _reasoning(text: str, signature: str | None) -> list[ModelEvent]:
+    said: list[ModelEvent] = [ReasoningDelta(text=piece) for piece in split_text(text)]
+    closed: list[ModelEvent] = [ReasoningDelta(text="", signature=signature)] if signature else []
+    return said + closed
 
 
 def _call(index: int, provider_id: str | None, name: str, arguments: str) -> list[ModelEvent]:

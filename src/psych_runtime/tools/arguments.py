@@ -6,13 +6,14 @@ and what was expected (MOD-2, R-30). What it wrote is quoted only where it is no
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.foreign import parse_json
+from psych_runtime.core.json_schema import check_instance
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._explain import explain, kind_of
 from psych_runtime.tools._json import whole_numbers
@@ -62,7 +63,7 @@ def read_arguments(tool: RegisteredTool, text: str) -> Arguments | Malformed:
     An empty text is `{}` for a tool without parameters, and malformed for any other.
     """
     if not text.strip():
-        if tool.signature.parameters:
+        if tool.definition.parameters.get("properties"):
             return _malformed(tool, "nothing instead of an object")
         text = "{}"
     try:
@@ -84,7 +85,11 @@ def check_arguments(tool: RegisteredTool, value: JsonValue) -> Arguments | Malfo
         digest_text = canonical_json(given)
     except (ValueError, RecursionError):
         return _malformed(tool, "not JSON that can be stored (NaN, broken text or too deep)")
-    problems = _names(tool, given)
+    if tool.misfit is not None:
+        return _declared(tool, given, digest_text, tool.misfit)
+    known = [one.name for one in tool.signature.parameters]
+    required = [one.name for one in tool.signature.parameters if one.required]
+    problems = _names(given, known, required)
     values: dict[str, object] = {}
     for parameter in tool.signature.parameters:
         if parameter.name in given:
@@ -116,20 +121,43 @@ def _place(error: InvalidPayload, text: str) -> str:
     return f" (line {error.line}, column {error.column}, near {near})"
 
 
-def _names(tool: RegisteredTool, value: Mapping[str, JsonValue]) -> list[str]:
+def _names(
+    value: Mapping[str, JsonValue], known: Collection[str], required: Iterable[str]
+) -> list[str]:
     """Say which required arguments are missing and which names nobody knows."""
-    known = {one.name for one in tool.signature.parameters}
-    missing = [
-        f"{one.name} is required"
-        for one in tool.signature.parameters
-        if one.required and one.name not in value
-    ]
+    missing = [f"{name} is required" for name in required if name not in value]
     unknown = [name for name in value if name not in known]
     named = [
         f"{quote(name)} is no argument of this tool{did_you_mean(name, known)}"
         for name in unknown[:_MAX_PROBLEMS]
     ]
     return missing + named
+
+
+def _declared(
+    tool: RegisteredTool,
+    given: Mapping[str, JsonValue],
+    digest_text: str,
+    misfit: Callable[[Mapping[str, JsonValue]], str | None],
+) -> Arguments | Malformed:
+    """Judge arguments by a schema that a document declares; the tool gets them as JSON."""
+    schema = {**tool.definition.parameters}
+    effective = {**given, **dict(_defaults(tool, given))}
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, Mapping) else {}
+    is_closed = schema.get("additionalProperties") is False
+    needed = [str(one) for one in required] if isinstance(required, list | tuple) else []
+    problems = _names(effective, known if is_closed else {*known, *effective}, needed)
+    if not problems:
+        try:
+            check_instance(effective, schema, what=tool.name)
+            problem = misfit(effective)
+        except InvalidPayload as error:
+            problem = error.problem
+        problems += [] if problem is None else [problem]
+    if problems:
+        return _malformed(tool, "; ".join(problems[:_MAX_PROBLEMS]))
+    return Arguments(effective, digest_text, effective)
 
 
 def _defaults(

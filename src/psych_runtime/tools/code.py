@@ -114,6 +114,8 @@ class CodeExecutor:
             raise
         except BaseException as error:
             return _raised(tool, error)
+        if isinstance(value, Executed) and tool.misfit is not None:
+            return value
         return _returned(tool, value)
 
     async def _in_pool(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, overload
 
+from pydantic import JsonValue
+
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.policy import ToolFacts
@@ -26,7 +28,7 @@ _MAX_DEFINITION_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegisteredTool:
-    """A function as a tool: what the model is told, what a policy may know, how it is run."""
+    """A tool: what the model is told, what a policy may know, how it is run."""
 
     name: str
     identity: str
@@ -39,8 +41,13 @@ class RegisteredTool:
     interruptible: bool
     concurrent: bool
     timeout_seconds: float
-    function: Callable[[Mapping[str, object]], object]  # called with the arguments by name
+    function: Callable[[Mapping[str, object], ToolContext], object]  # gets arguments by name
     signature: Signature
+    misfit: Callable[[Mapping[str, JsonValue]], str | None] | None = None
+    """Of a tool that a document declares: what is wrong with arguments that fit its schema.
+
+    Its definition judges arguments then, not a signature; what it brings may be an Executed.
+    """
 
     @property
     def is_async(self) -> bool:
@@ -54,8 +61,7 @@ class RegisteredTool:
 
     def call(self, values: Mapping[str, object], context: ToolContext) -> object:
         """Call the function with `values`, and with `context` where it asks for it."""
-        contexts = dict.fromkeys(self.signature.context_parameters, context)
-        return self.function({**values, **contexts})
+        return self.function(values, context)
 
 
 class ToolRegistry:
@@ -226,7 +232,7 @@ def registered(
         interruptible=options.interruptible,
         concurrent=options.concurrent,
         timeout_seconds=options.timeout_seconds,
-        function=_by_name(function),
+        function=_by_name(function, signature.context_parameters),
         signature=signature,
     )
 
@@ -252,11 +258,13 @@ def _document(name: str, signature: Signature) -> str:
     return text
 
 
-def _by_name(function: object) -> Callable[[Mapping[str, object]], object]:
+def _by_name(
+    function: object, context_parameters: tuple[str, ...]
+) -> Callable[[Mapping[str, object], ToolContext], object]:
     assert callable(function)
 
-    def call(values: Mapping[str, object]) -> object:
-        result: object = function(**values)
+    def call(values: Mapping[str, object], context: ToolContext) -> object:
+        result: object = function(**values, **dict.fromkeys(context_parameters, context))
         return result
 
     return call

@@ -20,8 +20,11 @@ _REPORT: Final = "`await report(store, run_id, scope=scope)` says what happened"
 _AFTER: Final[Mapping[str, str]] = {
     "timed_out": "dispatch again with a larger deadline_seconds=",
     "turn_limit": "publish the Spec with a larger limits.max_turns and dispatch again",
+    "failure_streak": "a tool kept failing: report(store, run_id, scope=scope) says which",
+    "repeat_calls": "a call was repeated in vain: report(store, run_id, scope=scope) says which",
     "retries_exhausted": "the provider kept failing: dispatch again when it is back",
     "context_overflow": "the conversation is too long for the model: use one with a larger window",
+    "output_invalid": "the answer was not what the Spec's output asks for: see its text",
     "attempts_exhausted": "its workers kept dying: see report(store, run_id, scope=scope)",
 }
 """What to do about a Run that ended so."""

@@ -12,6 +12,7 @@ from psych_runtime.errors import ContextOverflow, ModelPermanent, ModelTransient
 from psych_runtime.model._chunks import ChunkReader
 from psych_runtime.model._sse import SseParser
 from psych_runtime.model.openai import OpenAIClient
+from psych_runtime.ports.model import Takes
 from psych_schema.common import Usage
 from psych_schema.model import CallDelta, Finish, ModelEvent, ModelRequest, TextDelta, UsageReport
 from tests.functional.model.raw_http import Connection
@@ -25,17 +26,24 @@ __all__ = [
     "Buffers",
     "CallsByName",
     "CompletesArguments",
+    "CountsItsRequests",
     "CountsTheCacheTwice",
     "DropsBareCalls",
     "DropsCallsWithoutId",
     "FillsGaps",
     "FinishesAtOnce",
     "FollowsRedirects",
+    "ForgetsExtras",
+    "ForgetsImages",
     "ForgetsTheKey",
+    "ForgetsTheSeed",
+    "HasAListOfFields",
     "HasAListOfModels",
     "HidesCancellation",
+    "InventsBytes",
     "InventsUsage",
     "KeepsItsPlace",
+    "LetsExtrasWin",
     "MergesEqualIds",
     "MixesCalls",
     "MixesStreams",
@@ -50,9 +58,11 @@ __all__ = [
     "ReadsTheRefusal",
     "RemembersIds",
     "RemembersUsage",
+    "RepeatsEveryThought",
     "RepeatsTheRefusal",
     "ShowsItsKey",
     "SkipsWrongShapes",
+    "TakesMoreThanItSays",
     "TimesTheWhole",
     "TrustsItsPool",
 ]
@@ -572,3 +582,95 @@ def _mended(text: str) -> str:
         return json.dumps(json.loads(text))
     except ValueError:
         return "{}"
+
+
+class _Asks(OpenAIClient):
+    """Our adapter, which wants thoughts back; what it is asked is edited."""
+
+    def __init__(self, base_url: str, api_key: str, max_connections: int) -> None:
+        super().__init__(
+            f"{base_url}/v1",
+            api_key=api_key,
+            max_connections=max_connections,
+            reasoning_field="reasoning_content",
+        )
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        return super().stream(self.edited(request))
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        return request
+
+
+class HasAListOfFields(_Asks):
+    """Answers with another type than the port says."""
+
+    def takes(self) -> Takes:
+        return cast("Takes", ["seed"])
+
+
+class ForgetsTheSeed(_Asks):
+    """Does not send a field that it says it takes."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        return request.model_copy(update={"seed": None})
+
+
+class TakesMoreThanItSays(_Asks):
+    """Sends a field on that it says it does not take."""
+
+    def takes(self) -> Takes:
+        return Takes(super().takes().fields - {"seed"}, super().takes().own)
+
+
+class ForgetsExtras(_Asks):
+    """Sends a member under the name of one that it was given, and not what stood there."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        return request.model_copy(update={"extras": dict.fromkeys(request.extras)})
+
+
+class LetsExtrasWin(_Asks):
+    """Lets extras set what it says it writes itself."""
+
+    def takes(self) -> Takes:
+        return Takes(super().takes().fields, super().takes().own | {"user"})
+
+
+class ForgetsImages(_Asks):
+    """Sends the words of a message that has an image, too."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        messages = [
+            message.model_copy(update={"parts": [p for p in message.parts if p.kind != "blob"]})
+            for message in request.messages
+        ]
+        return request.model_copy(update={"messages": messages})
+
+
+class InventsBytes(_Asks):
+    """Takes an image whose bytes are not there for an empty one."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        parts = (part for message in request.messages for part in message.parts)
+        empty = {part.blob.hash: "" for part in parts if part.kind == "blob"}
+        return request.model_copy(update={"attachments": {**empty, **request.attachments}})
+
+
+class RepeatsEveryThought(_Asks):
+    """Takes another model's thoughts for its own."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        return request.model_copy(update={"ref": "another"})
+
+
+class CountsItsRequests(_Asks):
+    """Sends a number with each request."""
+
+    def __init__(self, base_url: str, api_key: str, max_connections: int) -> None:
+        super().__init__(base_url, api_key, max_connections)
+        self._count = 0
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        self._count += 1
+        return request.model_copy(update={"extras": {**request.extras, "user": str(self._count)}})

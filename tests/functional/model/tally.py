@@ -15,8 +15,16 @@ from typing import Final
 import httpx2
 from pydantic import JsonValue
 
-from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
+from psych_runtime.core.model_fields import unsendable
+from psych_runtime.errors import (
+    ContextOverflow,
+    ModelError,
+    ModelPermanent,
+    ModelTransient,
+    UnsendableRequest,
+)
 from psych_runtime.model.transient import is_transient_status, retry_after_seconds
+from psych_runtime.ports.model import Takes
 from psych_runtime.testing.model_contract import JsonLines, Kind, Message, Refusal
 from psych_schema.common import Usage
 from psych_schema.model import (
@@ -152,7 +160,16 @@ class TallyClient:
     async def aclose(self) -> None:
         await self._http.aclose()
 
+    def takes(self) -> Takes:
+        return Takes(frozenset())
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        refused = unsendable(request, self.takes(), client="TallyClient")
+        parts = (part for message in request.messages for part in message.parts)
+        if refused is None and any(part.kind == "blob" for part in parts):
+            refused = "this format has words only"
+        if refused is not None:
+            raise UnsendableRequest(refused)
         response = await self._send(request)
         try:
             if response.status_code != 200:

@@ -136,6 +136,21 @@ _MUTANTS: Final[dict[str, tuple[Make, str]]] = {
     "a_client_does_not_show_its_key": (mutants.ShowsItsKey, "what a client shows"),
     "a_key_that_a_refusal_repeats_is_not_shown": (mutants.RepeatsTheRefusal, "show the key"),
     "a_redirect_takes_the_key_nowhere": (mutants.FollowsRedirects, "at the target of a 301"),
+    "what_is_taken_is_said": (mutants.HasAListOfFields, "is a Takes"),
+    "each_field_that_is_taken_is_sent": (mutants.ForgetsTheSeed, "that seed makes another"),
+    "a_field_that_is_not_taken_is_refused_unsent": (
+        mutants.TakesMoreThanItSays,
+        "sent with seed: 1",
+    ),
+    "extras_are_sent": (mutants.ForgetsExtras, r"\(True, False\)"),
+    "extras_set_nothing_that_the_client_writes": (mutants.LetsExtrasWin, "extras of user: 1"),
+    "an_image_is_sent_or_refused": (mutants.ForgetsImages, "that the image is in the request"),
+    "a_blob_without_its_bytes_is_refused_unsent": (
+        mutants.InventsBytes,
+        "without its bytes: 1",
+    ),
+    "another_models_thoughts_are_not_sent": (mutants.RepeatsEveryThought, "kit-thought"),
+    "the_same_request_is_the_same_bytes": (mutants.CountsItsRequests, "sent again"),
 }
 """For each check that both clients pass, or fail for another reason: one that fails it."""
 

@@ -20,7 +20,6 @@ __all__ = [
     "exports",
     "function_imports",
     "function_length",
-    "http_clients",
     "listeners",
     "model_fields",
     "module_length",
@@ -61,6 +60,7 @@ LAZY_MODULES: Mapping[str, str] = {
     "src/psych_runtime/cli/app.py": "a command loads what it needs, not what the others need",
     "src/psych_runtime/cli/ddl.py": "the DynamoDB store is only for those who have it",
     "src/psych_runtime/cli/hash.py": "views load every record; a bare hash needs none",
+    "src/psych_runtime/runtime/runtime.py": "only Specs with HTTP tools load the HTTP client",
     "src/psych_runtime/store/open.py": "a browser's Python has no sqlite3",
 }
 """Which files may import modules of ours in a function, and why."""
@@ -253,61 +253,6 @@ def dialect_comparisons(module: Module) -> Iterator[Breach]:
                 "asks for the dialect: give the dialect object in psych_runtime/store a method "
                 "or a value for what differs, and call that",
             )
-
-
-_HTTP_LIBRARIES = frozenset(
-    {
-        "aiohttp",
-        "ftplib",
-        "http.client",
-        "httpcore",
-        "httpcore2",
-        "httpx",
-        "requests",
-        "smtplib",
-        "urllib.request",
-        "urllib3",
-        "websockets",
-    }
-)
-_CLIENTS = frozenset(
-    {
-        "asyncio.open_connection",
-        "httpx2.AsyncClient",
-        "httpx2.AsyncHTTPTransport",
-        "httpx2.Client",
-        "httpx2.HTTPTransport",
-        "httpx2.delete",
-        "httpx2.get",
-        "httpx2.head",
-        "httpx2.options",
-        "httpx2.patch",
-        "httpx2.post",
-        "httpx2.put",
-        "httpx2.request",
-        "httpx2.stream",
-        "socket.create_connection",
-    }
-)
-
-
-def http_clients(module: Module) -> Iterator[Breach]:
-    """Outbound connections are made in one place, which judges their address (SEC-1)."""
-    if module.within("egress/"):
-        return
-    remedy = "get the client from psych_runtime.egress"
-    for call, name in module.calls():
-        if name in _CLIENTS:
-            yield module.breach(call, f"{name} called: {remedy}")
-    for node in module.nodes:
-        if isinstance(node, ast.ClassDef):
-            for base in node.bases:
-                name = module.full_name(base) or ""
-                if name in _CLIENTS or name.startswith("httpx2.Base"):
-                    yield module.breach(node, f"class {node.name} is a {name}: {remedy}")
-    for statement, name in module.imports:
-        if _is_of(name, _HTTP_LIBRARIES):
-            yield module.breach(statement, f"{name} imported: {remedy}")
 
 
 _LISTENERS = frozenset(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from psych_runtime.errors import ModelPermanent
+from psych_runtime.errors import UnsendableRequest
 from psych_runtime.model._request import Dialect, encode
 from psych_schema.common import BlobRef
 from psych_schema.model import (
@@ -185,5 +185,5 @@ def test_mod_9_several_parts_are_one_text() -> None:
 def test_mod_9_a_blob_is_refused_by_name() -> None:
     """Nothing is left out silently."""
     blob = BlobPart(blob=BlobRef(hash="0" * 64, bytes=3, media_type="image/png"))
-    with pytest.raises(ModelPermanent, match=r"message 1 has a blob part \(image/png\)"):
+    with pytest.raises(UnsendableRequest, match=r"message 1 has a blob part \(image/png\)"):
         encode(_request(_user("Hi"), UserMessage(parts=(blob,))), _DIALECT)

@@ -8,6 +8,7 @@ from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import Position, decode, seal
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
+from psych_runtime.core.streaks import Streaks
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.admission import admit, run_admitted
@@ -76,6 +77,7 @@ async def held(store: Store | None = None, flushes: Flushes | None = None) -> Ma
         state=state,
         conversation=conversation,
         awaited=Awaited(),
+        streaks=Streaks(),
         flushes=Quiet() if flushes is None else flushes,
         system=SYSTEM,
         on_foreign=lambda: kicks.append(None),

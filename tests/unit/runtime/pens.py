@@ -12,6 +12,7 @@ from psych_runtime.core.awaited import Awaited
 from psych_runtime.core.codec import decode
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance, step
+from psych_runtime.core.streaks import Streaks
 from psych_runtime.errors import CorruptLog
 from psych_runtime.runtime.journal import Flushes, Journal, Linked
 from psych_runtime.runtime.signals import Lost, Stale
@@ -132,6 +133,7 @@ class Pen:
             state=state,
             conversation=conversation,
             awaited=Awaited(),
+            streaks=Streaks(),
             flushes=flushes,
             system=system,
             on_foreign=kick,

@@ -88,6 +88,10 @@ def test_spec_2_defaults_are_left_out() -> None:
             "max_tool_calls_per_turn": 16,
             "deadline_seconds": 900,
             "transient_retry_budget": 8,
+            "failure_streak": 3,
+            "failure_streak_stop": 6,
+            "repeat_calls": 3,
+            "repeat_calls_stop": 6,
             "stream_idle_seconds": 300.0,
         },
     )

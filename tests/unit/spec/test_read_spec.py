@@ -257,7 +257,7 @@ def test_spec_4_everything_wrong_is_told_at_once() -> None:
         "/model/max_output_tokens": ("wrong_type", "must be a whole number", "0.5", None),
         "/tools/1/kind": (
             "unknown_kind",
-            "must be one of 'builtin', 'code'",
+            "must be one of 'builtin', 'code', 'http'",
             '"cod"',
             "code",
         ),
@@ -270,7 +270,7 @@ def test_spec_4_everything_wrong_is_told_at_once() -> None:
         ),
         "/tools/4/kind": (
             "missing_field",
-            "'kind' is missing; write kind: builtin or code",
+            "'kind' is missing; write kind: builtin, code or http",
             None,
             None,
         ),

@@ -332,6 +332,8 @@ def test_answer_after_another_refusal_names_no_policy() -> None:
     [
         ("timed_out", "timed_out", "deadline_seconds="),
         ("failed", "turn_limit", "limits.max_turns"),
+        ("failed", "failure_streak", "a tool kept failing"),
+        ("failed", "repeat_calls", "a call was repeated in vain"),
         ("failed", "retries_exhausted", "the provider kept failing"),
         ("failed", "attempts_exhausted", "its workers kept dying"),
         ("failed", "empty_answer", "report(store, run_id, scope=scope)"),

@@ -13,6 +13,7 @@ from typing import Final
 
 from psych_runtime.testing.model_contract import (
     arriving,
+    asking,
     breaking,
     garbling,
     holding,
@@ -56,6 +57,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         refusing,
         holding,
         keeping,
+        asking,
     )
     for value in vars(module).values()
     if isinstance(value, Check)

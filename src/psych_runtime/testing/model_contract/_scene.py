@@ -151,8 +151,10 @@ def request(*, idle_seconds: float = 30.0) -> ModelRequest:
     )
 
 
-async def ask(client: ModelClient, *, idle_seconds: float = 30.0) -> Outcome:
-    """Make one call and take it to its end.
+async def ask(
+    client: ModelClient, *, asked: ModelRequest | None = None, idle_seconds: float = 30.0
+) -> Outcome:
+    """Make one call, a small one unless `asked` says what, and take it to its end.
 
     Raises AssertionError for what no client may do: another error than a ModelError, a finish
     that is missing, told twice or not last, a key that can be seen.
@@ -160,7 +162,8 @@ async def ask(client: ModelClient, *, idle_seconds: float = 30.0) -> Outcome:
     events: list[ModelEvent] = []
     failure: Exception | None = None
     try:
-        async with aclosing(client.stream(request(idle_seconds=idle_seconds))) as told:
+        made = request(idle_seconds=idle_seconds) if asked is None else asked
+        async with aclosing(client.stream(made)) as told:
             async for event in told:
                 events += [event]
     except Exception as error:  # foreign code: what it raises is judged

@@ -1,0 +1,1 @@
+"""Where secrets are kept: in the environment, in files, in a mapping."""

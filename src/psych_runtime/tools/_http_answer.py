@@ -1,0 +1,233 @@
+"""What a service's answer means for the call: data, text, or an error in words (TOOL-4, TOOL-7)."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+
+from psych_runtime.core.foreign import parse_json
+from psych_runtime.core.json_schema import check_instance
+from psych_runtime.core.redaction import Redactor
+from psych_runtime.errors import InvalidPayload, PayloadTooLarge
+from psych_runtime.tools.code import Executed
+from psych_runtime.tools.text import clip, ended, quote
+from psych_schema.record import Failure, ToolResult
+from psych_schema.spec import HttpTool
+
+__all__ = ["PERHAPS", "Reply", "failed", "is_again", "judge", "retry_after_seconds"]
+
+_MESSAGE_BYTES: Final = 2048
+_PIECE_BYTES: Final = 1024
+_LONG_CHARACTERS: Final = 16 * 1024
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\u2028\u2029]+")
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
+_RAN: Final = "It was executed."
+PERHAPS: Final = "It may or may not have taken effect: find out before you repeat it."
+"""What a model is told of a call that may have been done, and must not be done twice."""
+
+_AGAIN: Final = frozenset({408, 425, 429, 502, 503, 504})
+_CHARSETS: Final = frozenset({"iso-8859-1", "us-ascii", "utf-16", "utf-8", "windows-1252"})
+_TEXTS: Final = frozenset(
+    {"application/javascript", "application/x-www-form-urlencoded", "application/xml"}
+    | {"application/graphql", "application/toml", "application/x-ndjson", "application/yaml"}
+)
+_HEAD_FIELDS: Final = ("content-length", "content-type", "etag", "last-modified", "location")
+_ADVICE: Final[Mapping[int, str]] = {
+    400: "Correct the arguments before you call it again.",
+    401: "The service refuses the credential; the same call will fail again.",
+    403: "The service refuses this action; the same call will fail again.",
+    404: "There is nothing under these arguments.",
+    405: "The service takes no such request; the same call will fail again.",
+    409: "It conflicts with what is there now; look at that first.",
+    410: "There is nothing under these arguments any more.",
+    412: "It conflicts with what is there now; look at that first.",
+    422: "Correct the arguments before you call it again.",
+    429: "There were too many requests; wait before you call it again.",
+}
+
+
+class Reply(NamedTuple):
+    """An answer, whole and within its bound."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+
+
+def judge(tool: HttpTool, reply: Reply, *, redactor: Redactor, is_safe: bool) -> object:
+    """Return what the call brought: its value, or an Executed where there is none.
+
+    `redactor` takes secrets out of everything that came back; `is_safe` says that a repetition
+    harms nothing.
+    """
+    if not 200 <= reply.status < 300:
+        return _refused(tool, reply, redactor, is_safe=is_safe)
+    if tool.method == "HEAD":
+        fields = {
+            name: redactor.redact(reply.headers[name])
+            for name in _HEAD_FIELDS
+            if name in reply.headers
+        }
+        return {"status": reply.status, "headers": fields}
+    try:
+        return _checked(tool, _content(tool, reply, redactor))
+    except _Unreadable as error:
+        return failed(error.code, f"{tool.name}: {ended(str(error))} {_RAN}", status=reply.status)
+
+
+class _Unreadable(ValueError):
+    """An answer that is no data; its text says why."""
+
+    def __init__(self, code: str, problem: str) -> None:
+        self.code = code
+        super().__init__(problem)
+
+
+class _Nothing(NamedTuple):
+    """An answer without a body."""
+
+    status: int
+
+
+def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue | _Nothing:
+    kind, charset = _content_type(reply.headers)
+    if not reply.body:
+        return _Nothing(reply.status)
+    if kind == "application/json" or kind.endswith("+json"):
+        return _json(tool, _decoded(reply.body, charset), redactor)
+    if not kind:
+        return _guessed(tool, reply, redactor)
+    if kind.startswith("text/") or kind.endswith("+xml") or kind in _TEXTS:
+        text = redactor.redact(_decoded(reply.body, charset))
+        if tool.output_schema is None:
+            return text
+        wanted = "not JSON, which its output schema asks for"
+        raise _Unreadable("answer_no_json", f"the service answered {quote(kind)}, {wanted}")
+    size = f"{len(reply.body)} bytes of {quote(redactor.redact(kind))}"
+    raise _Unreadable("answer_unsupported", f"the service answered {size}, no JSON and no text")
+
+
+def _guessed(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue:
+    """Return what a body without a type is: JSON if it can be, else text."""
+    text = _decoded(reply.body, "utf-8")
+    try:
+        return _json(tool, text, redactor)
+    except _Unreadable:
+        if tool.output_schema is not None:
+            raise
+    return redactor.redact(text)
+
+
+def _json(tool: HttpTool, text: str, redactor: Redactor) -> JsonValue:
+    bound = 4 * tool.max_response_bytes  # the body is bounded already, in its own encoding
+    try:
+        value = parse_json(text, what="the answer", max_bytes=bound)
+    except (InvalidPayload, PayloadTooLarge) as error:
+        problem = redactor.redact(getattr(error, "problem", str(error)))
+        raise _Unreadable(
+            "answer_unreadable", f"the service's answer is not readable as JSON: {problem}"
+        ) from None
+    if len(text) > _LONG_CHARACTERS and redactor.redact(text) is text:
+        return value  # a look at each value of a long answer takes seconds
+    return redactor.redact_json(value)
+
+
+def _checked(tool: HttpTool, value: JsonValue | _Nothing) -> object:
+    if isinstance(value, _Nothing):
+        if tool.output_schema is not None:
+            problem = "the service answered nothing, which its output schema does not allow"
+            raise _Unreadable("result_invalid", problem)
+        said = f"The service answered {_phrase(value.status)}, without content."
+        return Executed("ok", ToolResult(message=said))
+    if tool.output_schema is not None:
+        try:
+            check_instance(value, tool.output_schema, what="the answer")
+        except InvalidPayload as error:
+            problem = f"the answer does not fit its output schema: {error.problem}"
+            raise _Unreadable("result_invalid", problem) from None
+    return value
+
+
+def _content_type(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the media type in lower case and the charset; `` is none, UTF-8 unless said."""
+    field = headers.get("content-type", "")
+    parsed = Message()
+    parsed["content-type"] = field[:512]
+    charset = parsed.get_param("charset", "utf-8")
+    kind = field[:512].partition(";")[0].strip().lower()
+    return kind, charset.lower() if isinstance(charset, str) else "utf-8"
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    charset = {"utf8": "utf-8", "latin-1": "iso-8859-1", "ascii": "us-ascii"}.get(charset, charset)
+    if charset not in _CHARSETS:
+        problem = f"the service answered text in {quote(charset)}, which is not read here"
+        raise _Unreadable("answer_unreadable", problem)
+    try:
+        return body.decode("utf-8-sig" if charset == "utf-8" else charset)
+    except UnicodeDecodeError as error:
+        problem = f"the service's answer is no {charset.upper()} from byte {error.start} on"
+        raise _Unreadable("answer_unreadable", problem) from None
+
+
+def _refused(tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool) -> Executed:
+    said = f"{tool.name}: the service answered {_phrase(reply.status)}"
+    piece = _piece(reply, redactor)
+    advice = _ADVICE.get(reply.status, "The same call will probably fail again.")
+    if 300 <= reply.status < 400:
+        advice = "Its redirect was not followed; the tool's URL has to be another."
+    elif reply.status >= 500 or reply.status == 408:
+        advice = "It may work later; do not repeat it at once." if is_safe else PERHAPS
+    text = f"{said}: {piece}" if piece else said
+    message = f"{ended(text)} {advice}"
+    return failed("http_status", message, status=reply.status, transient=is_again(reply.status))
+
+
+def _piece(reply: Reply, redactor: Redactor) -> str:
+    """Return the beginning of an error's body; of what is no text, what it is."""
+    kind, _ = _content_type(reply.headers)
+    is_text = kind.startswith("text/") or kind.endswith(("json", "xml")) or kind in _TEXTS
+    if reply.body and kind and not is_text:
+        return f"{len(reply.body)} bytes of {quote(redactor.redact(kind))}"
+    text = redactor.redact_start(reply.body.decode(errors="replace"), _PIECE_BYTES)
+    return clip(_UNPRINTABLE.sub(" ", text).strip(), _PIECE_BYTES)
+
+
+def _phrase(status: int) -> str:
+    """Return the status with its name; the server's own words say nothing more."""
+    try:
+        return f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def is_again(status: int) -> bool:
+    """Tell whether the same request may be answered otherwise after a while."""
+    return status in _AGAIN
+
+
+def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return how long a service asks to wait, None when it does not say or nobody can read it."""
+    field = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(field):
+        return float(field)
+    try:
+        until = parsedate_to_datetime(field[:64])
+    except ValueError:
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def failed(
+    code: str, message: str, *, status: int | None = None, transient: bool = False
+) -> Executed:
+    """Return a call that failed; `message` is for the model."""
+    failure = Failure(code=code, transient=transient, status=status)
+    return Executed("error", ToolResult(message=clip(message, _MESSAGE_BYTES)), failure)
