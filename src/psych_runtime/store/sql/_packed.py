@@ -10,13 +10,15 @@ A body that the codec has not just written is kept as it is: it begins with `{`.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
-from typing import Final, NamedTuple
+from typing import Final
 
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.models import altered
 from psych_runtime.ports.store import Sealed
 from psych_schema.record import Record
+from psych_schema.store import RecordRow
 
-__all__ = ["Kept", "packed", "unpacked"]
+__all__ = ["packed", "unpacked"]
 
 _DIGEST: Final = 43  # characters, instead of 64
 _SALT: Final = 22
@@ -24,19 +26,7 @@ _WHOLE_SALT: Final = 32
 _BARS: Final = 5  # between the parts of an envelope
 
 
-class Kept(NamedTuple):
-    """A record's row as the table has it."""
-
-    run_id: str
-    seq: int
-    tenant: str
-    type: str
-    body: str
-    content: str | None
-    salt: str | None
-
-
-def packed(sealed: Sealed) -> Kept:
+def packed(sealed: Sealed) -> RecordRow:
     """Return the row of a record as it is kept."""
     row, told, own = vars(sealed.row), vars(sealed.record), sealed.own
     body, salt = row["body"], row["salt"]
@@ -44,9 +34,9 @@ def packed(sealed: Sealed) -> Kept:
     if own is not None and same and sha256(body) == sealed.hash:  # or somebody altered the row
         envelope = _envelope(sealed.record, body)
         if envelope is not None and (salt is None or _is_salt(salt)):
-            body = envelope + own
-            salt = salt and _short(salt, _SALT)
-    return Kept(row["run_id"], row["seq"], row["tenant"], row["type"], body, row["content"], salt)
+            short = salt and _short(salt, _SALT)
+            return altered(sealed.row, {"body": envelope + own, "salt": short})
+    return sealed.row
 
 
 def _envelope(record: Record, body: str) -> str | None:
