@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from psych_runtime._system import System
+from psych_runtime.core.codec import Position, seal
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.checks import same
 from psych_runtime.ports.store import Admit, Change, HeaderChange, Sealed, Store, Unit
-from psych_schema.record import AdvisoryAdded
-from psych_schema.store import KeyRow, RecordRow, RunRow
+from psych_schema.record import AdvisoryAdded, Record
+from psych_schema.store import KeyRow, RunRow
 
 __all__ = [
     "START",
@@ -63,34 +64,31 @@ def sealed(
     seq: int,
     *,
     tenant: str = TENANT,
-    commit_id: str = "",
+    commit_id: str | None = None,
     epoch: int = 0,
     v: int = 1,
     at: datetime = START,
     text: Text = _NO_TEXT,
 ) -> Sealed:
-    """Return a record at its place."""
-    record = AdvisoryAdded(
-        v=v,
-        run_id=run_id,
-        seq=seq,
-        at=at,
-        id=new_id("rec"),
-        commit=commit_id,
-        epoch=epoch,
-        advisory_id=new_id("adv"),
-        code="contract",
+    """Return a record at its place, as the codec seals it unless `text` has another body."""
+    draft = AdvisoryAdded(
+        v=v, run_id=run_id, at=at, id=new_id("rec"), advisory_id=new_id("adv"), code="contract"
     )
-    row = RecordRow(
-        run_id=run_id,
-        seq=seq,
-        tenant=tenant,
-        type=record.type,
-        body=record.model_dump_json(exclude_none=True) if text.body is None else text.body,
-        content=text.content,
-        salt=text.salt,
+    commit_id = new_id("com") if commit_id is None else commit_id
+    made = _seal(draft, Position(seq - 1), tenant, epoch, commit_id)
+    row = made.row.model_copy(update={"content": text.content, "salt": text.salt})
+    if text.body is None:
+        return made._replace(row=row)
+    row = row.model_copy(update={"body": text.body})
+    hash = hashlib.sha256(text.body.encode("utf-8", "replace")).hexdigest()
+    return Sealed(row, made.record, hash)
+
+
+def _seal(draft: Record, head: Position, tenant: str, epoch: int, commit_id: str) -> Sealed:
+    [made] = seal(
+        [draft], head, tenant=tenant, epoch=epoch, commit_id=commit_id, salts=[_SYSTEM.salt()]
     )
-    return Sealed(row, record, hashlib.sha256(row.body.encode("utf-8", "replace")).hexdigest())
+    return made
 
 
 def header(run_id: str, *, records: Sequence[Sealed], tenant: str = TENANT) -> RunRow:
@@ -137,7 +135,7 @@ def change(
     edit: HeaderChange = _PLAIN,
     count: int = 1,
     tenant: str = TENANT,
-    commit_id: str = "",
+    commit_id: str | None = None,
 ) -> Change:
     """Return a change of `count` records behind `head`."""
     records = tuple(
@@ -162,11 +160,11 @@ def named(made: Unit, hashes: Mapping[str, str] = _NO_HASHES) -> Unit:
         records: list[Sealed] = []
         prev = hashes.get(change.run_id)
         for each in change.records:
-            record = each.record.model_copy(update={"commit": made.commit_id, "prev": prev})
-            body = record.model_dump_json(exclude_none=True)
-            prev = hashlib.sha256(body.encode()).hexdigest()
-            row = each.row.model_copy(update={"body": body})
-            records.append(Sealed(row, record, prev))
+            head = Position(each.row.seq - 1, prev)
+            again = _seal(each.record, head, made.tenant, each.record.epoch, made.commit_id)
+            row = each.row.model_copy(update={"body": again.row.body})
+            records.append(again._replace(row=row))
+            prev = again.hash
         if isinstance(change, Admit):
             header = change.header.model_copy(update={"head_hash": prev})
             changes.append(change._replace(header=header, records=tuple(records)))

@@ -65,7 +65,7 @@ async def an_unanswered_commit_is_found_by_its_id(harness: Harness) -> None:
             wanted: list[Answer] = [SeqConflict(run_id) if is_there else Committed()]
             same(await landed(store, [sent]), wanted, f"the answer after it was {kind}")
             same(await store.commit([sent]), [SeqConflict(run_id)], "the answer once more")
-            same(await commit_ids(store, run_id), ["", *[sent.commit_id] * 2], "ids in the log")
+            same((await commit_ids(store, run_id))[1:], [sent.commit_id] * 2, "ids in the log")
             same((await store.header(TENANT, run_id)).head, 3, f"the head after it was {kind}")
             taken = named(claim(await store.header(TENANT, run_id), "wrk_1"))
             await in_doubt(lossy.commit([taken]), f"a claim that is {kind}")
@@ -92,7 +92,8 @@ async def a_late_commit_lands_at_its_head_or_never(harness: Harness) -> None:
         same(await faults.land(), answers, "answers to what landed late")
         for sent, is_there in zip(units, (True, False, True), strict=True):
             same(await is_whole(store, sent), is_there, "a commit after it landed late")
-        same(await commit_ids(store, passed), ["", other.commit_id], "the log that moved meanwhile")
+        found = (await commit_ids(store, passed))[1:]
+        same(found, [other.commit_id], "the log that moved meanwhile")
         for run_id in (alone, passed, again):
             same((await store.header(TENANT, run_id)).head, 2, "a head after all of them")
 

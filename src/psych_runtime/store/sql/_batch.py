@@ -19,10 +19,10 @@ from psych_runtime.ports.answers import (
     ThreadTaken,
 )
 from psych_runtime.ports.store import MAX_UNIT_BYTES, UNSET, Admit, After, Change, Unit
-from psych_runtime.store.sql._packed import Kept, packed
+from psych_runtime.store.sql._packed import packed
 from psych_runtime.store.sql._rows import Row
 from psych_schema.base import format_instant
-from psych_schema.store import KeyRow
+from psych_schema.store import KeyRow, RecordRow
 
 __all__ = [
     "CAP_REACHED",
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     units: Sequence[Unit]
     changes: list[Given]
     admissions: list[tuple[int, Admit, bool]]  # unit, and whether its place is named twice in it
-    records: list[tuple[int, Kept]]
+    records: list[tuple[int, RecordRow]]
     keys: list[tuple[int, int, KeyRow]]  # unit, place in it
     moves: bool  # whether a state changes: caps are looked at
 

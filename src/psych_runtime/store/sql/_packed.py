@@ -2,41 +2,32 @@
 
 A server writes each byte of a row twice, to its table and to its own log, and the envelope is
 more than half of most bodies. Its time, ids and digests stand before the body's own fields,
-which stay JSON; an id comes without what it shares with the Run's:
+which stay JSON; an id comes without what it shares with the one before it, the Run's first:
 
-    20261130171828208752|-2h2gz27ynhwqkq9je7gs|-2h2reagz32yhp0t4znq5|1|<prev>|<digest>{"turn":1,...}
+    261130171828208752|-2h2gz27ynhwqkq9je7gs|-reagz32yhp0t4znq5|1|<prev>|<digest>{"turn":1,...}
 
 A body that the codec has not just written is kept as it is: it begins with `{`.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
-from typing import Final, NamedTuple
+from typing import Final
 
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.models import altered
 from psych_runtime.ports.store import Sealed
 from psych_schema.record import Record
+from psych_schema.store import RecordRow
 
-__all__ = ["Kept", "packed", "unpacked"]
+__all__ = ["packed", "unpacked"]
 
+_CENTURY: Final = "20"
 _DIGEST: Final = 43  # characters, instead of 64
 _SALT: Final = 22
 _WHOLE_SALT: Final = 32
 _BARS: Final = 5  # between the parts of an envelope
 
 
-class Kept(NamedTuple):
-    """A record's row as the table has it."""
-
-    run_id: str
-    seq: int
-    tenant: str
-    type: str
-    body: str
-    content: str | None
-    salt: str | None
-
-
-def packed(sealed: Sealed) -> Kept:
+def packed(sealed: Sealed) -> RecordRow:
     """Return the row of a record as it is kept."""
     row, told, own = vars(sealed.row), vars(sealed.record), sealed.own
     body, salt = row["body"], row["salt"]
@@ -44,9 +35,9 @@ def packed(sealed: Sealed) -> Kept:
     if own is not None and same and sha256(body) == sealed.hash:  # or somebody altered the row
         envelope = _envelope(sealed.record, body)
         if envelope is not None and (salt is None or _is_salt(salt)):
-            body = envelope + own
-            salt = salt and _short(salt, _SALT)
-    return Kept(row["run_id"], row["seq"], row["tenant"], row["type"], body, row["content"], salt)
+            short = salt and _short(salt, _SALT)
+            return altered(sealed.row, {"body": envelope + own, "salt": short})
+    return sealed.row
 
 
 def _envelope(record: Record, body: str) -> str | None:
@@ -54,14 +45,15 @@ def _envelope(record: Record, body: str) -> str | None:
     told = vars(record)
     id, commit, prev, digest = told["id"], told["commit"], told["prev"], told["content_digest"]
     begin = body.index('"at":"') + 6
-    at, begins = body[begin : begin + 26], told["run_id"][4:10]
+    at = body[begin : begin + 26]
     text = (
-        f"{at[:4]}{at[5:7]}{at[8:10]}{at[11:13]}{at[14:16]}{at[17:19]}{at[20:]}"
-        f"|{'-' + id[10:] if id[4:10] == begins else id[4:]}"
-        f"|{'-' + commit[10:] if commit[4:10] == begins else commit[4:]}|{told['epoch']}"
+        f"{at[2:4]}{at[5:7]}{at[8:10]}{at[11:13]}{at[14:16]}{at[17:19]}{at[20:]}"
+        f"|{'-' + id[10:] if id[4:10] == told['run_id'][4:10] else id[4:]}"
+        f"|{'-' + commit[12:] if commit[4:12] == id[4:12] else commit[4:]}|{told['epoch']}"
         f"|{_short(prev, _DIGEST) if prev else ''}|{_short(digest, _DIGEST) if digest else ''}"
     )
     usual = id.startswith("rec_") and commit.startswith("com_") and "-" not in id + commit
+    usual = usual and at.startswith(_CENTURY)
     return text if usual and text.count("|") == _BARS and "{" not in text else None
 
 
@@ -79,13 +71,13 @@ def unpacked(
         long = salt and _long(salt)
     except (ValueError, Error):
         return text, salt  # somebody altered it: whoever reads it says so
-    begins = run_id[4:10]
+    id = run_id[4:10] + id[1:] if id[:1] == "-" else id
+    commit = id[:8] + commit[1:] if commit[:1] == "-" else commit
     body = (
-        f'{{"v":1,"run_id":"{run_id}","seq":{seq},"at":"{at[:4]}-{at[4:6]}-{at[6:8]}T{at[8:10]}'
-        f':{at[10:12]}:{at[12:14]}.{at[14:]}Z","type":"{kind}"'
-        f',"id":"rec_{begins + id[1:] if id[:1] == "-" else id}"'
-        f',"commit":"com_{begins + commit[1:] if commit[:1] == "-" else commit}"'
-        f',"epoch":{epoch}{before}{named}{"" if own == "}" else ","}{own}'
+        f'{{"v":1,"run_id":"{run_id}","seq":{seq},"at":"{_CENTURY}{at[:2]}-{at[2:4]}-{at[4:6]}T'
+        f'{at[6:8]}:{at[8:10]}:{at[10:12]}.{at[12:]}Z","type":"{kind}"'
+        f',"id":"rec_{id}","commit":"com_{commit}","epoch":{epoch}{before}{named}'
+        f"{'' if own == '}' else ','}{own}"
     )
     return body, long
 

@@ -81,7 +81,7 @@ class _Unit:
             yield self._insert("run", header)
             yield self._insert("thread", {name: header[name] for name in _PLACE})
         for record in self._records:
-            yield self._insert("record", _literals(record._asdict()))
+            yield self._insert("record", _literals(vars(record)))
         for _, key in self._keys:
             yield self._insert("key", _literals(vars(key)))
 

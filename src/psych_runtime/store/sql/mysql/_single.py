@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from psych_runtime.store.sql._batch import Batch, Given
-from psych_runtime.store.sql._packed import Kept
 from psych_runtime.store.sql.mysql._commit import assignments
 from psych_runtime.store.sql.mysql._literal import literal
+from psych_schema.store import RecordRow
 
 __all__ = ["CHANGED", "single"]
 
@@ -47,11 +47,14 @@ def _conditions(change: Given, prefix: str) -> Iterator[str]:
         yield f'NOT EXISTS (SELECT 1 FROM "{prefix}cap" AS cap WHERE cap.tenant = {tenant})'
 
 
-def _records(rows: list[Kept], prefix: str) -> str:
+def _records(rows: list[RecordRow], prefix: str) -> str:
+    names = tuple(RecordRow.model_fields)
     given = " UNION ALL ".join(
-        f"SELECT {', '.join(map(literal, row))} FROM DUAL WHERE ROW_COUNT() = 1" for row in rows
+        f"SELECT {', '.join(literal(getattr(row, name)) for name in names)} FROM DUAL "
+        "WHERE ROW_COUNT() = 1"
+        for row in rows
     )
-    columns = ", ".join(f'"{name}"' for name in Kept._fields)
+    columns = ", ".join(f'"{name}"' for name in names)
     return f'INSERT INTO "{prefix}record" ({columns}) {given}'
 
 

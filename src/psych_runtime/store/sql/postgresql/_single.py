@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 from psych_runtime.ports.store import Admit
 from psych_runtime.store.sql._batch import Batch, Given
 from psych_runtime.store.sql._database import Param
-from psych_runtime.store.sql._packed import Kept
 from psych_runtime.store.sql._rows import header_values
 from psych_runtime.store.sql._statement import load
-from psych_schema.store import KeyRow
+from psych_schema.store import KeyRow, RecordRow
 
 __all__ = ["Single", "single", "single_text"]
 
@@ -88,7 +87,7 @@ def _of_admission(admit: Admit) -> dict[str, Param]:
     return {**header_values(admit.header), "deadline_after": admit.deadline_seconds}
 
 
-def _of_records(rows: list[Kept]) -> dict[str, Param]:
+def _of_records(rows: list[RecordRow]) -> dict[str, Param]:
     if len(rows) == 1:
         row = rows[0]
         return {
