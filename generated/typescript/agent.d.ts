@@ -172,7 +172,7 @@ export interface Limits {
   max_tool_calls_per_turn?: number;
   /** From admission, time suspended on an open approval or wait not counted. Default: 900.0. */
   deadline_seconds?: number;
-  /** Transient model failures that one turn survives. Default: 8. */
+  /** Transient failures of each model that one turn survives. Default: 8. */
   transient_retry_budget?: number;
   /** Failures of one tool in a row, over the whole Run, after which it is withheld: the model is told, and each further call of it is refused with `guard`. Default: 3. */
   failure_streak?: number;

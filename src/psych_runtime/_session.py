@@ -12,6 +12,7 @@ from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
 from psych_runtime.errors import WaitTimeout
+from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.egress import EgressPolicy
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
@@ -173,6 +174,7 @@ async def session(
     tenant: str = "local",
     approve: Approve | None = None,
     policy: Policy | None = None,
+    blob: BlobStore | None = None,
     secrets: SecretResolver | None = None,
     egress: EgressPolicy | None = None,
     context: Callable[[Scope | None], None] | None = None,
@@ -190,7 +192,7 @@ async def session(
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
             or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
             raises InvalidArgument, and at the terminal it is said and asked again.
-        policy, secrets, egress, context, system: as for Runtime.
+        policy, blob, secrets, egress, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
     decides = approver(approve, registry)
@@ -211,6 +213,7 @@ async def session(
             model=model,
             registry=registry,
             policy=policy,
+            blob=blob,
             secrets=secrets,
             egress=egress,
             context=context,

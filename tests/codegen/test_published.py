@@ -85,7 +85,8 @@ def test_each_definition_has_a_declaration(root: str) -> None:
 def test_a_declaration_in_full() -> None:
     """Optional fields, null, arrays, defaults in the comment."""
     text = (GENERATED / "typescript/agent.d.ts").read_text(encoding="utf-8")
-    assert "/** Which model, and how it samples. */\nexport interface ModelRef {\n" in text
+    described = "/** Which model, how it samples, and who stands in for it. */\n"
+    assert described + "export interface ModelRef {\n" in text
     assert "  /** Null leaves it to the provider. Default: null. */\n" in text
     assert "  temperature?: Temperature | null;\n" in text
     assert "  tools?: Array<Tool>;\n" in text

@@ -18,7 +18,7 @@ class Limits(Closed):
     deadline_seconds: Annotated[float, Field(gt=0.0, le=1000000000.0)] = 900.0
     "From admission, time suspended on an open approval or wait not counted."
     transient_retry_budget: Annotated[int, Field(ge=0, le=1000)] = 8
-    "Transient model failures that one turn survives."
+    "Transient failures of each model that one turn survives."
     failure_streak: Annotated[int, Field(ge=1, le=100000)] = 3
     "Failures of one tool in a row, over the whole Run, after which it is withheld: the model is told, and each further call of it is refused with `guard`."
     failure_streak_stop: Annotated[int, Field(ge=1, le=100000)] = 6

@@ -36,8 +36,9 @@ def test_cli_1_a_broken_spec_is_shown(folder: Path) -> None:
         "broken.yaml:5:10: /model/model: must be a text, not a number (got 3)\n"
         "    5 |   model: 3\n"
         "      |          ^\n"
-        "broken.yaml:6:3: /model/api_key: unknown field; there are model, temperature, "
-        'max_output_tokens (got "api_key")\n'
+        "broken.yaml:6:3: /model/api_key: unknown field; there are model, temperature, top_p, "
+        "seed, max_output_tokens, cache, extras, stop_sequences, tool_choice, "
+        'parallel_tool_calls, fallbacks (got "api_key")\n'
         "    6 |   api_key: *******\n"
         "      |   ^\n"
         "4 errors in 1 of 1 files\n"
