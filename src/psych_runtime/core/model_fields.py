@@ -1,7 +1,7 @@
 """What a model is asked for beside the conversation, and whether its client sends that (MOD-9)."""
 
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final, TypeGuard, get_args
 
 from psych_runtime.core._redact import shown
 from psych_runtime.ports.model import PLAIN, DeclaringClient, ModelClient, ModelField, Takes
@@ -30,7 +30,11 @@ def clashes(asking: ModelRef | FallbackModel | ModelRequest, takes: Takes) -> li
 
 def takes_of(client: ModelClient) -> Takes:
     """Return what a client sends on; PLAIN when it does not say."""
-    return client.takes() if isinstance(client, DeclaringClient) else PLAIN
+    return client.takes() if _declares(client) else PLAIN
+
+
+def _declares(client: ModelClient) -> TypeGuard[DeclaringClient]:
+    return callable(getattr(client, "takes", None))
 
 
 def unsendable(request: ModelRequest, takes: Takes, *, client: str) -> str | None:

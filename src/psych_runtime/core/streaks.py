@@ -8,17 +8,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from psych_schema.record import (
-    AdvisoryAdded,
     Failure,
-    ModelCompleted,
-    QueueConsumed,
     Record,
     ToolCompleted,
-    ToolRefused,
     ToolResult,
-    ToolsOffered,
-    ToolStarted,
-    WaitOpened,
 )
 
 __all__ = ["WITHHELD", "Streaks"]
@@ -106,34 +99,36 @@ class Streaks:
 
     def add(self, record: Record) -> None:
         """Take one record."""
-        if vars(record)["type"] not in _KINDS:
+        told = vars(record)  # of 35 classes, whose attributes Python finds slowly
+        kind = told["type"]
+        if kind not in _KINDS:
             return
-        match record:
-            case ModelCompleted() if record.turn is not None:
-                self._turn = record.turn
-                asked = record.said.calls if record.said else ()
+        match kind:
+            case "model.completed" if told["turn"] is not None:
+                self._turn = told["turn"]
+                asked = told["said"].calls if told["said"] else ()
                 self._names |= {one.call_id: one.name for one in asked}
-            case ToolsOffered():
-                self._identities = {one.alias: one.identity for one in record.tools}
-                missing = record.unavailable
+            case "tools.offered":
+                self._identities = {one.alias: one.identity for one in told["tools"]}
+                missing = told["unavailable"]
                 self.withheld = frozenset(one.identity for one in missing if one.code == WITHHELD)
                 self.told = False
-            case AdvisoryAdded():
-                self.told |= record.code == WITHHELD
-            case ToolStarted():
-                self._begun[record.call_id] = _Begun(record.identity, record.digest)
-            case ToolCompleted():
+            case "advisory.added":
+                self.told |= told["code"] == WITHHELD
+            case "tool.started":
+                self._begun[told["call_id"]] = _Begun(told["identity"], told["digest"])
+            case "tool.completed" if isinstance(record, ToolCompleted):
                 self._names.pop(record.call_id, None)
                 begun = self._begun.pop(record.call_id, None)
                 if begun is not None:
                     self._ended(begun, record)
-            case ToolRefused():
-                name = self._names.pop(record.call_id, None)
-                if name is not None and record.code == "guard":
+            case "tool.refused":
+                name = self._names.pop(told["call_id"], None)
+                if name is not None and told["code"] == "guard":
                     self._insisted(name)
-            case WaitOpened() if record.call is not None:
-                self._waiting.add(record.call)
-            case QueueConsumed():
+            case "wait.opened" if told["call"] is not None:
+                self._waiting.add(told["call"])
+            case "queue.consumed":
                 self._news += 1
             case _:
                 return
