@@ -19,6 +19,7 @@ export interface AgentSpec {
   events?: Array<Event>;
   /** What the agent may load; a set, sorted by name. Default: []. */
   skills?: Array<Skill>;
+  results?: ResultRules;
   limits?: Limits;
 }
 
@@ -123,6 +124,15 @@ export interface HeaderCredential {
 /** A secret by its name, and how the request carries it. */
 export type HttpCredential = BasicCredential | BearerCredential | HeaderCredential;
 
+/** A GET request with the tool's credential and the arguments that it names, `{idempotency_key}` among them. 2xx: the call happened, and this is its answer; 404: it did not happen; anything else: unknown. */
+export interface HttpLookup {
+  url: UrlTemplate;
+  /** Header fields by name; one whose argument is left out is not sent. Default: {}. */
+  headers?: { [name: string]: FieldTemplate };
+  /** Query fields by name; one whose argument is left out is not sent. Default: {}. */
+  query?: { [name: string]: FieldTemplate };
+}
+
 /** Method of a request. */
 export type HttpMethod = "DELETE" | "GET" | "HEAD" | "PATCH" | "POST" | "PUT";
 
@@ -150,6 +160,8 @@ export interface HttpTool {
   risk?: Risk | null;
   /** Whether a call may be sent again: the method is idempotent, or the service recognises the Idempotency-Key header. Null: GET and HEAD may, others not. Default: null. */
   safe_to_retry?: boolean | null;
+  /** Asked whether a call happened whose worker died while it ran, of a tool that is not safe to retry; null: nobody knows. Default: null. */
+  reconcile?: HttpLookup | null;
   retries?: Retries;
   timeout_seconds?: ToolTimeout;
   max_response_bytes?: ResponseBound;
@@ -239,6 +251,12 @@ export interface QuestionRules {
 /** How many bytes an answer may have. */
 export type ResponseBound = number;
 
+/** How much of a tool's result the model is shown; it reads the rest with read_result and search_result. */
+export interface ResultRules {
+  /** A result whose text has more bytes in UTF-8 is shown as its beginning and its end, so many bytes together; null shows every result whole. Default: 32768. */
+  shown_bytes?: ShownBytes | null;
+}
+
 /** How often a request that may be sent again is; 0 is never. */
 export type Retries = number;
 
@@ -250,6 +268,9 @@ export type SecretName = string;
 
 /** What the provider's sampling starts from. */
 export type Seed = number;
+
+/** How many bytes of a result are shown. */
+export type ShownBytes = number;
 
 /** Instructions that the model reads when it needs them: its prompt has the name and what it is for. */
 export interface Skill {

@@ -1104,7 +1104,10 @@ export interface ToolCompleted {
   call_id: Id;
   outcome: CallOutcome;
   result?: ToolResult | null;
+  /** Where the whole is, when the parts are a preview. Default: null. */
   elided?: Elided | null;
+  /** The model is shown at most so many bytes of each text in the result: where that is less than all, the beginning, the end and how to read the rest. Null: all of it. Default: null. */
+  shown_bytes?: Count | null;
   attachments?: Array<BlobRef>;
   failure?: Failure | null;
   duration_seconds: Seconds;

@@ -118,9 +118,11 @@ if TYPE_CHECKING:
     from psych_runtime.secrets.files import FileSecrets
     from psych_runtime.secrets.mapping import MappingSecrets
     from psych_runtime.store.open import open_store
-    from psych_runtime.tools.context import ToolContext
+    from psych_runtime.tools.attachment import Attachment
+    from psych_runtime.tools.context import StartedCall, ToolContext
     from psych_runtime.tools.decorator import tool
     from psych_runtime.tools.policy import AllowAll
+    from psych_runtime.tools.reconciled import Reconciled
     from psych_runtime.tools.registry import ToolRegistry
     from psych_schema.common import Cost, Scope, Usage
     from psych_schema.model import (
@@ -144,11 +146,13 @@ if TYPE_CHECKING:
         Event,
         FallbackModel,
         HeaderCredential,
+        HttpLookup,
         HttpTool,
         Limits,
         ModelRef,
         OutputRules,
         QuestionRules,
+        ResultRules,
         Skill,
         Spec,
         ToolChoice,
@@ -175,6 +179,7 @@ __all__ = [
     "ApprovalRules",
     "ApprovalSuperseded",
     "Ask",
+    "Attachment",
     "BasicCredential",
     "BearerCredential",
     "BlobStore",
@@ -205,6 +210,7 @@ __all__ = [
     "FileSecrets",
     "Finish",
     "HeaderCredential",
+    "HttpLookup",
     "HttpTool",
     "IdempotencyConflict",
     "InputError",
@@ -236,10 +242,12 @@ __all__ = [
     "QueueFull",
     "ReasoningDelta",
     "Receipt",
+    "Reconciled",
     "Record",
     "RegistrationError",
     "RemainingCopy",
     "ReportView",
+    "ResultRules",
     "RunError",
     "RunFailed",
     "RunNotFound",
@@ -258,6 +266,7 @@ __all__ = [
     "Session",
     "Skill",
     "Spec",
+    "StartedCall",
     "StatusView",
     "Store",
     "StoreClosed",
@@ -359,9 +368,11 @@ _HOMES: Final = {
     "psych_runtime._sweep": "sweep",
     "psych_runtime._verify": "verify",
     "psych_runtime.store.open": "open_store",
-    "psych_runtime.tools.context": "ToolContext",
+    "psych_runtime.tools.attachment": "Attachment",
+    "psych_runtime.tools.context": "StartedCall ToolContext",
     "psych_runtime.tools.decorator": "tool",
     "psych_runtime.tools.policy": "AllowAll",
+    "psych_runtime.tools.reconciled": "Reconciled",
     "psych_runtime.tools.registry": "ToolRegistry",
     "psych_schema.common": "Cost Scope Usage",
     "psych_schema.model": (
@@ -371,7 +382,8 @@ _HOMES: Final = {
     "psych_schema.record": "Record",
     "psych_schema.spec": (
         "AgentSpec ApprovalRules BasicCredential BearerCredential BuiltinTool CodeTool Event "
-        "FallbackModel HeaderCredential HttpTool Limits ModelRef OutputRules QuestionRules Skill "
+        "FallbackModel HeaderCredential HttpLookup HttpTool Limits ModelRef OutputRules "
+        "QuestionRules ResultRules Skill "
         "Spec ToolChoice"
     ),
     "psych_schema.view": "AnswerView ReportView StatusView ThreadView VerificationView",

@@ -11,6 +11,7 @@ from psych_runtime._decisions import Choice, decide
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
 from psych_runtime.api import Dispatched, Version, dispatch, publish
+from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.errors import WaitTimeout
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.egress import EgressPolicy
@@ -175,6 +176,7 @@ async def session(
     approve: Approve | None = None,
     policy: Policy | None = None,
     blob: BlobStore | None = None,
+    offload_bytes: int = MAX_CONTENT_BYTES,
     secrets: SecretResolver | None = None,
     egress: EgressPolicy | None = None,
     context: Callable[[Scope | None], None] | None = None,
@@ -192,7 +194,7 @@ async def session(
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
             or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
             raises InvalidArgument, and at the terminal it is said and asked again.
-        policy, blob, secrets, egress, context, system: as for Runtime.
+        policy, blob, offload_bytes, secrets, egress, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
     decides = approver(approve, registry)
@@ -214,6 +216,7 @@ async def session(
             registry=registry,
             policy=policy,
             blob=blob,
+            offload_bytes=offload_bytes,
             secrets=secrets,
             egress=egress,
             context=context,

@@ -10,6 +10,7 @@ from psych_schema.base import Open
 from ..common import (
     Actor,
     BlobRef,
+    Count,
     Id,
     Instant,
     JsonValue,
@@ -172,6 +173,9 @@ class ToolCompleted(Open):
     outcome: CallOutcome
     result: ToolResult | None = None
     elided: Elided | None = None
+    "Where the whole is, when the parts are a preview."
+    shown_bytes: Count | None = None
+    "The model is shown at most so many bytes of each text in the result: where that is less than all, the beginning, the end and how to read the rest. Null: all of it."
     attachments: tuple[BlobRef, ...] = ()
     failure: Failure | None = None
     duration_seconds: Seconds

@@ -14,6 +14,9 @@ from .model import ModelRef
 from .people import ApprovalRules, Event, QuestionRules, Skill
 from .tool import Tool
 
+type ShownBytes = Annotated[int, Field(ge=1024, le=131072, strict=True)]
+"How many bytes of a result are shown."
+
 
 class OutputRules(Closed):
     """The final answer is JSON that fits a schema; the model gets one turn to repair what does not."""
@@ -22,6 +25,13 @@ class OutputRules(Closed):
     "JSON Schema of the answer, which becomes the Run's output."
     strict: bool = False
     "Ask the provider to write nothing else; it then takes less of JSON Schema."
+
+
+class ResultRules(Closed):
+    """How much of a tool's result the model is shown; it reads the rest with read_result and search_result."""
+
+    shown_bytes: ShownBytes | None = 32768
+    "A result whose text has more bytes in UTF-8 is shown as its beginning and its end, so many bytes together; null shows every result whole."
 
 
 class AgentSpec(Closed):
@@ -44,6 +54,7 @@ class AgentSpec(Closed):
     "What the agent may wait for; a set, sorted by name."
     skills: Annotated[tuple[Skill, ...], Field(max_length=256, strict=False)] = ()
     "What the agent may load; a set, sorted by name."
+    results: ResultRules = ResultRules()
     limits: Limits = Limits()
     if TYPE_CHECKING:
 
@@ -61,5 +72,6 @@ class AgentSpec(Closed):
             questions: QuestionRules = ...,
             events: Sequence[Event] = ...,
             skills: Sequence[Skill] = ...,
+            results: ResultRules = ...,
             limits: Limits = ...,
         ) -> None: ...

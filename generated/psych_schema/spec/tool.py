@@ -56,6 +56,16 @@ class BuiltinTool(Closed):
     name: BuiltinName
 
 
+class HttpLookup(Closed):
+    """A GET request with the tool's credential and the arguments that it names, `{idempotency_key}` among them. 2xx: the call happened, and this is its answer; 404: it did not happen; anything else: unknown."""
+
+    url: UrlTemplate
+    headers: Mapping[str, FieldTemplate] = {}
+    "Header fields by name; one whose argument is left out is not sent."
+    query: Mapping[str, FieldTemplate] = {}
+    "Query fields by name; one whose argument is left out is not sent."
+
+
 class BearerCredential(Closed):
     """`Authorization: Bearer` and the secret."""
 
@@ -111,6 +121,8 @@ class HttpTool(Closed):
     "What a call may do to the world; null: GET and HEAD read only, others write."
     safe_to_retry: bool | None = None
     "Whether a call may be sent again: the method is idempotent, or the service recognises the Idempotency-Key header. Null: GET and HEAD may, others not."
+    reconcile: HttpLookup | None = None
+    "Asked whether a call happened whose worker died while it ran, of a tool that is not safe to retry; null: nobody knows."
     retries: Retries = 2
     timeout_seconds: ToolTimeout = 30.0
     max_response_bytes: ResponseBound = 1048576

@@ -1,8 +1,10 @@
 """What a Run asked people for, and what came of it, record by record (R-12, R-13).
 
-The fold knows where approvals and waits stand; this knows what was said about them.
+The fold knows where approvals, waits and calls stand; this knows what was said about them, and
+since when a call runs that nobody may run again (R-9).
 """
 
+from datetime import datetime
 from typing import Final
 
 from psych_schema.record import (
@@ -10,6 +12,7 @@ from psych_schema.record import (
     ApprovalRequested,
     EventReceived,
     Record,
+    ToolStarted,
     WaitOpened,
     WaitResolved,
 )
@@ -23,6 +26,7 @@ _KINDS: Final = frozenset(
         "wait.opened",
         "wait.resolved",
         "event.received",
+        "tool.started",
     }
 )
 
@@ -30,7 +34,10 @@ _KINDS: Final = frozenset(
 class Awaited:
     """Approvals by call, waits by call, events by id, each with its last word."""
 
-    __slots__ = ("_approvals", "_decisions", "_ending", "_events", "_resolutions", "_waits", "ends")
+    __slots__ = (
+        *("_approvals", "_decisions", "_ending", "_events", "_resolutions", "_started", "_waits"),
+        "ends",
+    )
 
     def __init__(self) -> None:
         self._approvals: dict[str, ApprovalRequested] = {}  # by call: the last one asked for
@@ -40,6 +47,7 @@ class Awaited:
         self.ends = False  # one of them has expired
         self._resolutions: dict[str, WaitResolved] = {}
         self._events: dict[str, EventReceived] = {}
+        self._started: dict[str, datetime] = {}  # calls that must not run twice
 
     def add(self, record: Record) -> None:
         """Take one record."""
@@ -60,6 +68,8 @@ class Awaited:
                 self.ends |= record.how == "expired" and record.wait_id in self._ending
             case EventReceived():
                 self._events[record.event_id] = record
+            case ToolStarted() if not record.safe_to_retry:
+                self._started[record.call_id] = record.at
             case _:
                 return
 
@@ -78,6 +88,10 @@ class Awaited:
     def resolution(self, wait_id: str) -> WaitResolved | None:
         """Return what came of a wait."""
         return self._resolutions.get(wait_id)
+
+    def started_at(self, call_id: str) -> datetime | None:
+        """Return when a call began that must not run twice, by its writer's clock."""
+        return self._started.get(call_id)
 
     def event(self, event_id: str) -> EventReceived | None:
         """Return an event that came."""

@@ -4,7 +4,7 @@ Messages are only appended, except by a compaction; tool answers stand in the or
 whenever they came.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, cast
 
@@ -14,9 +14,18 @@ from pydantic_core import to_json
 from psych_runtime.core._prefix import Prefix
 from psych_runtime.core.codec import is_erased
 from psych_runtime.core.models import trusted
+from psych_runtime.core.preview import Whole, file_line, is_text, preview, text_of
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_schema.common import BlobRef
-from psych_schema.model import AssistantMessage, Message, Part, TextPart, ToolMessage, UserMessage
+from psych_schema.model import (
+    AssistantMessage,
+    BlobPart,
+    Message,
+    Part,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
 from psych_schema.record import (
     AdvisoryAdded,
     ContextCompacted,
@@ -70,20 +79,24 @@ class Conversation:
 
     `last` is the id of the last record that is part of it, `base` of the last compaction, and
     `advised` the codes of the advisories since somebody else spoke. `blobs` are those that a
-    message names, by hash. A Run that continues a thread starts from its predecessor's messages.
+    message names, by hash; `wholes` is where all of a result is that is shown in part, by the
+    name that the model knows. A Run that continues a thread starts from its predecessor's.
     """
 
     __slots__ = (
         *("_calls", "_entries", "_order", "_places", "_slots"),
-        *("advised", "base", "blobs", "last", "messages"),
+        *("advised", "base", "blobs", "last", "messages", "wholes"),
     )
 
-    def __init__(self, before: Sequence[Message] = ()) -> None:
+    def __init__(
+        self, before: Sequence[Message] = (), wholes: Mapping[str, Whole] | None = None
+    ) -> None:
         self.messages: list[Message | None] = list(before)  # None: a call without an answer yet
         self.last = ""
         self.base: str | None = None
         self.advised: frozenset[str] = frozenset()
         self.blobs: dict[str, BlobRef] = {}
+        self.wholes: dict[str, Whole] = dict(wholes or {})
         self._order: list[int] = [0] * len(self.messages)  # the place of each message's record
         self._places: dict[str, int] = {}  # of records, in the order they came
         self._slots: dict[str, int] = {}
@@ -186,6 +199,8 @@ class Conversation:
         else:
             result = record.result
             parts = result.parts if result else ()
+            if record.shown_bytes is not None:
+                parts = tuple(self._shown(record, parts, record.shown_bytes))
             if result and result.message is not None:
                 parts = (*parts, _text_part(text=result.message))
             failed = record.outcome != "ok"
@@ -193,6 +208,27 @@ class Conversation:
         self.messages[slot] = message
         self._order[slot] = len(self._places)
         self._find_blobs((message,))
+
+    def _shown(
+        self, record: ToolCompleted, parts: Sequence[Part], shown_bytes: int
+    ) -> Iterator[Part]:
+        """Yield what is shown of a result that is too large, and remember where all of it is."""
+        texts = [one for one in parts if not isinstance(one, BlobPart)]
+        if record.elided is not None:
+            self.wholes[record.elided.handle] = Whole(record.run_id, record.elided.blob)
+            yield from texts
+        elif len((text := text_of(texts)).encode()) > shown_bytes:
+            self.wholes[record.call_id] = Whole(record.run_id, parts=texts)
+            yield _text_part(text=preview(text, shown_bytes, result=record.call_id))
+        else:
+            yield from texts
+        for place, one in enumerate(part for part in parts if isinstance(part, BlobPart)):
+            if is_text(one.blob.media_type) and one.blob.bytes > shown_bytes:
+                name = f"{record.call_id}.{place + 1}"
+                self.wholes[name] = Whole(record.run_id, one.blob)
+                yield _text_part(text=file_line(one, result=name))
+            else:
+                yield one
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
         """Let the summary stand for every message up to that of the record `upto`."""

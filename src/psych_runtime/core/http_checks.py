@@ -21,9 +21,9 @@ from psych_runtime.core.issues import Issue
 from psych_runtime.core.json_schema import Work, check_instance, check_json_schema
 from psych_runtime.core.near import nearest
 from psych_runtime.errors import InvalidPayload
-from psych_schema.spec import BasicCredential, HeaderCredential, HttpTool
+from psych_schema.spec import BasicCredential, HeaderCredential, HttpLookup, HttpTool
 
-__all__ = ["OWN_FIELDS", "http_issues", "http_schema_issues"]
+__all__ = ["KEY", "OWN_FIELDS", "http_issues", "http_schema_issues"]
 
 OWN_FIELDS: Final = frozenset(
     {
@@ -34,6 +34,9 @@ OWN_FIELDS: Final = frozenset(
     }
 )
 """Header fields that no Spec sets: they frame the request, or carry what only a secret may."""
+
+KEY: Final = "idempotency_key"
+"""What stands for a call's own key in the request that asks about it."""
 
 _FRAMING: Final = OWN_FIELDS - {"authorization", "cookie"}
 _FIELD: Final = re.compile(r"[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -48,7 +51,17 @@ _OPENING: Final = ("additionalProperties", "patternProperties", "unevaluatedProp
 def http_issues(tool: HttpTool, pointer: str) -> Iterator[Issue]:
     """Yield what is wrong with `tool`, which stands at `pointer`; its schemas are judged apart."""
     used: list[_Use] = []
-    for at, text, where in _texts(tool):
+    yield from _of_templates(tool, pointer, used)
+    yield from _of_credential(tool, pointer)
+    yield from _of_method(tool, pointer)
+    yield from _of_input(tool, pointer, used)
+    if tool.reconcile is not None:
+        yield from _of_lookup(tool, tool.reconcile, f"{pointer}/reconcile")
+
+
+def _of_templates(request: "_Request", pointer: str, used: list["_Use"]) -> Iterator[Issue]:
+    """Find templates that are none; what the others use is added to `used`."""
+    for at, text, where in _texts(request):
         try:
             pieces = read_template(text)
         except BadTemplate as error:
@@ -56,17 +69,36 @@ def http_issues(tool: HttpTool, pointer: str) -> Iterator[Issue]:
             continue
         used += [_Use(one.name, pointer + at, where, len(pieces) == 1) for one in _slots(pieces)]
     try:
-        url = read_url(tool.url)
+        url = read_url(request.url)
     except BadTemplate as error:
-        yield Issue(f"{pointer}/url", str(error), "invalid_url", shown(tool.url))
+        yield Issue(f"{pointer}/url", str(error), "invalid_url", shown(request.url))
     else:
         names = [one.name for segment in url.segments for one in _slots(segment)]
         used += [_Use(name, f"{pointer}/url", "path", False) for name in names]
-    yield from _of_fields(tool, pointer)
-    yield from _of_secrets(tool, pointer)
-    yield from _of_credential(tool, pointer)
-    yield from _of_method(tool, pointer)
-    yield from _of_input(tool, pointer, used)
+    yield from _of_fields(request, pointer)
+    yield from _of_secrets(request, pointer)
+
+
+def _of_lookup(tool: HttpTool, lookup: HttpLookup, pointer: str) -> Iterator[Issue]:
+    """Find what is wrong with the request that asks whether a call happened."""
+    if tool.safe_to_retry or (tool.safe_to_retry is None and tool.method in ("GET", "HEAD")):
+        message = "is never asked: a call that is safe to retry runs again; take it out"
+        yield Issue(pointer, message, "contradiction")
+    used: list[_Use] = []
+    yield from _of_templates(lookup, pointer, used)
+    schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return
+    if KEY in properties and any(one.name == KEY for one in used):
+        message = "is an argument of the tool, too, so that nobody knows which is meant"
+        yield Issue(pointer, message, "doubled_name", shown(KEY))
+    yield from _of_uses(used, {**properties, KEY: {"type": "string"}}, [*required, KEY])
+    credential = tool.credential
+    names = {name.lower() for name in lookup.headers}
+    if isinstance(credential, HeaderCredential) and credential.header.lower() in names:
+        message = "is the credential's; keep one of them"
+        yield Issue(f"{pointer}/headers", message, "doubled_name", shown(credential.header))
 
 
 def http_schema_issues(tool: HttpTool, pointer: str, work: Work) -> Iterator[Issue]:
@@ -102,13 +134,17 @@ class _Use(NamedTuple):
         return self.where in ("path", "header") or not self.whole
 
 
-def _texts(tool: HttpTool) -> Iterator[tuple[str, str, str]]:
+type _Request = HttpTool | HttpLookup
+
+
+def _texts(request: _Request) -> Iterator[tuple[str, str, str]]:
     """Yield each template but the URL: where it stands, itself, and what it is for."""
-    for name, text in tool.headers.items():
+    for name, text in request.headers.items():
         yield pointer_of(("headers", name)), text, "header"
-    for name, text in tool.query.items():
+    for name, text in request.query.items():
         yield pointer_of(("query", name)), text, "query"
-    for path, text in body_templates(tool.body):
+    body = request.body if isinstance(request, HttpTool) else None
+    for path, text in body_templates(body):
         yield pointer_of(("body", *path)), text, "body"
 
 
@@ -116,13 +152,13 @@ def _slots(pieces: Template) -> list[Slot]:
     return [one for one in pieces if isinstance(one, Slot)]
 
 
-def _of_fields(tool: HttpTool, pointer: str) -> Iterator[Issue]:
-    for field, fields in (("headers", tool.headers), ("query", tool.query)):
+def _of_fields(request: _Request, pointer: str) -> Iterator[Issue]:
+    for field, fields in (("headers", request.headers), ("query", request.query)):
         if len(fields) > _MOST_FIELDS:
             message = f"has {len(fields)} fields; {_MOST_FIELDS} are the most"
             yield Issue(f"{pointer}/{field}", message, "too_long")
     seen: dict[str, str] = {}
-    for name, text in tool.headers.items():
+    for name, text in request.headers.items():
         at = pointer + pointer_of(("headers", name))
         if not _FIELD.fullmatch(name):
             yield Issue(at, "is no name of a header field", "invalid_header", shown(name))
@@ -139,9 +175,9 @@ def _of_fields(tool: HttpTool, pointer: str) -> Iterator[Issue]:
             yield Issue(at, message, "invalid_header", shown_in((name,), text))
 
 
-def _of_secrets(tool: HttpTool, pointer: str) -> Iterator[Issue]:
+def _of_secrets(request: _Request, pointer: str) -> Iterator[Issue]:
     """Find fixed texts under names of secrets: everybody who reads the Spec would have them."""
-    for at, text, _ in _texts(tool):
+    for at, text, _ in _texts(request):
         name = segments_of(at)[-1]
         if text and "{" not in text and is_secret_name(name) and name.lower() not in OWN_FIELDS:
             message = "looks like a secret, and a Spec is no place for one; write a credential"
@@ -193,13 +229,19 @@ def _of_input(tool: HttpTool, pointer: str, used: list[_Use]) -> Iterator[Issue]
         if not _ARGUMENT.fullmatch(name):
             message = "providers take names of at most 64 letters, digits, _, . and -"
             yield Issue(at + pointer_of(("properties", name)), message, "invalid_name", shown(name))
+    yield from _of_uses(used, properties, required)
+    if tool.body is not None:
+        yield from _unused(schema, properties, {one.name for one in used}, at)
+
+
+def _of_uses(
+    used: list[_Use], properties: Mapping[str, JsonValue], required: list[JsonValue]
+) -> Iterator[Issue]:
     told: set[tuple[str, str]] = set()
     for one in used:
         if (one.name, one.at) not in told:
             told.add((one.name, one.at))
             yield from _of_use(one, properties, required)
-    if tool.body is not None:
-        yield from _unused(schema, properties, {one.name for one in used}, at)
 
 
 def _of_use(

@@ -10,6 +10,7 @@ from psych_runtime.errors import InvalidArgument
 from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, Policy
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools.arguments import Arguments
+from psych_runtime.tools.reading import reading_tools
 from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.common import Scope
 
@@ -17,13 +18,19 @@ __all__ = ["is_permitted", "is_withheld", "judge_call", "permitted_to", "permitt
 
 
 async def permitted_tools(attempt: Attempt) -> Mapping[str, RegisteredTool]:
-    """Return the tools by name, in the Spec's order."""
+    """Return the tools by name."""
     patterns = await permitted_to(attempt.host.runtime.policy, attempt.admitted.scope)
+    tools = _reachable(attempt)
     if patterns is None:
+        return tools
+    return {name: tool for name, tool in tools.items() if is_permitted(tool.identity, patterns)}
+
+
+def _reachable(attempt: Attempt) -> Mapping[str, RegisteredTool]:
+    """Return what the Spec grants and is here; with it, what reads results shown in part."""
+    if not attempt.conversation.wholes:
         return attempt.tools
-    return {
-        name: tool for name, tool in attempt.tools.items() if is_permitted(tool.identity, patterns)
-    }
+    return {**attempt.tools, **reading_tools()}
 
 
 async def permitted_to(policy: Policy, scope: Scope) -> Collection[str] | None:

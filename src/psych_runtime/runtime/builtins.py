@@ -6,13 +6,17 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from psych_runtime.core.codec import sha256
+from psych_runtime.core.models import altered
 from psych_runtime.errors import InvalidPayload, MemoryFull, PayloadTooLarge
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
+from psych_runtime.runtime.reading import read_result
+from psych_runtime.runtime.results import shown_of
 from psych_runtime.runtime.waits import CROWDED, has_room, open_wait
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.builtin import Loaded, Memory, Tasks, Waiting
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.reading import Range, Search
 from psych_runtime.tools.registry import RegisteredTool
 from psych_runtime.tools.results import to_result
 from psych_runtime.tools.text import clip
@@ -50,6 +54,8 @@ async def outcome_of(
         epoch=attempt.epoch,
     )
     made = tool.call(arguments.values, context)
+    if isinstance(made, Range | Search):
+        made = await read_result(attempt, made)
     match made:
         case Waiting():
             return await _wait(attempt, call_id, tool, made)
@@ -89,7 +95,7 @@ async def _remember(
             case "recall":
                 entries = await ask_surely(partial(memory.recall, scope, asked.query))
                 found = [{"key": one.key, "value": one.value} for one in entries]
-                return (_completed(attempt, call_id, to_result(tool.name, found)),)
+                return (_brought(attempt, call_id, to_result(tool.name, found)),)
     except (InvalidPayload, PayloadTooLarge, MemoryFull) as error:
         result = ToolResult(message=clip(str(error), _MESSAGE_BYTES))
         return (_completed(attempt, call_id, result, error.code),)
@@ -131,8 +137,7 @@ def _resolution(
 ) -> ToolCompleted:
     match resolved.how:
         case "delivered":
-            result = to_result(tool.name, _payload(attempt, resolved))
-            return _completed(attempt, call_id, result)
+            return _brought(attempt, call_id, to_result(tool.name, _payload(attempt, resolved)))
         case "due":
             return _completed(attempt, call_id, ToolResult(message="The time is over."))
         case "expired":
@@ -147,6 +152,12 @@ def _resolution(
 def _payload(attempt: Attempt, resolved: WaitResolved) -> JsonValue:
     event = None if resolved.event_id is None else attempt.awaited.event(resolved.event_id)
     return resolved.payload if event is None else event.payload
+
+
+def _brought(attempt: Attempt, call_id: str, result: ToolResult) -> ToolCompleted:
+    """Return the end of a call with what others wrote, which may be too long to be shown."""
+    shown = shown_of(attempt, result.parts)
+    return altered(_completed(attempt, call_id, result), {"shown_bytes": shown})
 
 
 def _completed(

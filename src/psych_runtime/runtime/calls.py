@@ -8,7 +8,7 @@ was open when its worker died runs again only if that is safe (RUN-1).
 import asyncio
 import math
 from collections.abc import Container, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from psych_runtime.core.models import trusted
 from psych_runtime.ports.policy import Ask, Deny
@@ -26,6 +26,8 @@ from psych_runtime.runtime.approvals import (
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.builtins import is_builtin, outcome_of
 from psych_runtime.runtime.guards import refusal
+from psych_runtime.runtime.reconciling import can_reconcile, reconciled
+from psych_runtime.runtime.results import Kept, keep
 from psych_runtime.runtime.settle import unknown_outcome
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.waits import CROWDED, has_room, waits
@@ -64,6 +66,7 @@ class _Call(NamedTuple):
     asked: AskedCall
     place: int  # among the calls of its turn
     cut_by: str | None  # what cut the model's answer short
+    is_lost: bool = False  # its worker died while it ran: only what became of it is asked
 
 
 type _Live = dict[asyncio.Task[tuple[Record, ...]], _Call]
@@ -141,13 +144,16 @@ def _open_calls(attempt: Attempt, running: Container[str]) -> Iterator[_Call]:
         one = state.get("call", call_id)
         if call_id in running or not _can_begin(attempt, call_id):
             continue
-        if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
-            attempt.journal.note(_unknown(attempt, call_id))
-            continue
         record = attempt.conversation.asked(call_id)
         calls = record.said.calls if record.said else ()
         place = record.calls.index(call_id)
-        yield _Call(call_id, calls[place], place, _CUT_BY.get(record.finish))
+        call = _Call(call_id, calls[place], place, _CUT_BY.get(record.finish))
+        if one.phase == "started" and not (one.get("safe_to_retry") and one.epoch < state.epoch):
+            if not can_reconcile(attempt, call_id, attempt.tools.get(call.asked.name)):
+                attempt.journal.note(_unknown(attempt, call_id))
+                continue
+            call = call._replace(is_lost=True)
+        yield call
 
 
 def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call) -> None:
@@ -162,16 +168,16 @@ def _take(attempt: Attempt, task: asyncio.Task[tuple[Record, ...]], call: _Call)
         return  # it never began: it stays asked
     if _is_left_open(attempt, call):
         return
-    if attempt.host.tools.left_running(call.call_id):
+    if call.is_lost or attempt.host.tools.left_running(call.call_id):
         attempt.journal.note(_unknown(attempt, call.call_id))
     else:
         attempt.journal.note(_aborted(attempt, call))
 
 
 def _is_left_open(attempt: Attempt, call: _Call) -> bool:
-    """Tell whether the next attempt runs the call again: it is safe, and we only drain."""
+    """Tell whether the next attempt goes on with the call: it may, and we only drain."""
     safe = attempt.state.get("call", call.call_id).get("safe_to_retry") is True
-    return safe and attempt.stop() in ("drained", "blocked")
+    return (safe or call.is_lost) and attempt.stop() in ("drained", "blocked")
 
 
 def _unknown(attempt: Attempt, call_id: str) -> ToolCompleted:
@@ -230,6 +236,8 @@ def _keeps_running(attempt: Attempt, call: _Call) -> bool:
 
 async def _one(attempt: Attempt, call: _Call) -> tuple[Record, ...]:
     """Bring one call to its end; return what is to be noted. Starts eagerly (R-22)."""
+    if call.is_lost:
+        return (await _settle_lost(attempt, call, attempt.tools[call.asked.name]),)
     found = _find(attempt, call, await permitted_tools(attempt))
     if isinstance(found, ToolRefused):
         return (found,)
@@ -384,6 +392,19 @@ def _started(attempt: Attempt, call: _Call, tool: RegisteredTool, cleared: Clear
     )
 
 
+async def _settle_lost(attempt: Attempt, call: _Call, tool: RegisteredTool) -> ToolCompleted:
+    """Ask what became of a call whose worker died while it ran; it never runs again (R-9)."""
+    attempt.preparing.add(call.call_id)
+    try:
+        executed = await reconciled(attempt, call.call_id, call.asked, tool)
+    finally:
+        attempt.preparing.discard(call.call_id)
+    if executed is None:
+        return _unknown(attempt, call.call_id)
+    kept = await keep(attempt, tool.name, call.call_id, executed)
+    return _completed(attempt, call, kept, duration_seconds=0.0, source="reconciled")
+
+
 async def _execute(
     attempt: Attempt, call: _Call, tool: RegisteredTool, arguments: Arguments
 ) -> ToolCompleted | None:
@@ -405,14 +426,30 @@ async def _execute(
         attempt.executing.pop(call.call_id, None)
     if executed is None:
         return None
+    took = round(max(0.0, attempt.host.system.monotonic() - begun), 6)
+    kept = await keep(attempt, tool.name, call.call_id, executed)
+    return _completed(attempt, call, kept, duration_seconds=took, source="executed")
+
+
+def _completed(
+    attempt: Attempt,
+    call: _Call,
+    kept: Kept,
+    *,
+    duration_seconds: float,
+    source: Literal["executed", "reconciled"],
+) -> ToolCompleted:
     return _tool_completed(
         run_id=attempt.run_id,
         id=attempt.new_id("rec"),
         at=attempt.now(),
         call_id=call.call_id,
-        outcome=executed.outcome,
-        result=executed.result,
-        failure=executed.failure,
-        duration_seconds=round(max(0.0, attempt.host.system.monotonic() - begun), 6),
-        source="executed",
+        outcome=kept.executed.outcome,
+        result=kept.executed.result,
+        elided=kept.elided,
+        shown_bytes=kept.shown_bytes,
+        attachments=kept.attachments,
+        failure=kept.executed.failure,
+        duration_seconds=duration_seconds,
+        source=source,
     )

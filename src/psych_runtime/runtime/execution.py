@@ -21,7 +21,7 @@ from psych_runtime.ports.store import Change, Sealed, Unit
 from psych_runtime.runtime.agent import run_agent
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely, commit_surely
-from psych_runtime.runtime.history import messages_before
+from psych_runtime.runtime.history import read_before
 from psych_runtime.runtime.settle import settle, unknown_outcome
 from psych_runtime.runtime.signals import Lost, Stale
 from psych_runtime.runtime.takeover import (
@@ -100,7 +100,7 @@ async def _fold(attempt: Attempt, known: Known | None) -> Folded | None:
         claim = [Entry(known.claim.record, known.claim.hash)]
     first = decode(rows[0])
     admitted = admission(first)
-    before = await ask_surely(partial(messages_before, store, tenant, admitted))
+    before = await ask_surely(partial(read_before, store, tenant, admitted))
     rest = chain(map(decode, rows[1:]), claim)
     return fold_entries([first], rest, run_salt=rows[0].salt or "", before=before)
 

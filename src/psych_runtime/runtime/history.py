@@ -1,17 +1,29 @@
 """What was said before in a thread: a Run goes on where its predecessor settled (R-18)."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
 from psych_runtime.core.codec import decode
 from psych_runtime.core.conversation import Conversation
+from psych_runtime.core.preview import Whole
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_runtime.ports.store import Store
 from psych_schema.model import Message
 from psych_schema.record import RunAdmitted, RunErased
 
-__all__ = ["messages_before"]
+__all__ = ["Before", "read_before"]
 
 
-async def messages_before(store: Store, tenant: str, admitted: RunAdmitted) -> tuple[Message, ...]:
-    """Return the conversation that a Run starts from; empty at the start of a thread.
+class Before(NamedTuple):
+    """What a Run starts from: nothing at the start of a thread."""
+
+    messages: Sequence[Message] = ()
+    wholes: Mapping[str, Whole] = MappingProxyType({})  # as a Conversation has them
+
+
+async def read_before(store: Store, tenant: str, admitted: RunAdmitted) -> Before:
+    """Return what was said in a Run's thread before it.
 
     Raises RunNotFound, ContentErased, CorruptLog for a predecessor that cannot be read.
     """
@@ -26,10 +38,10 @@ async def messages_before(store: Store, tenant: str, admitted: RunAdmitted) -> t
             raise ContentErased(run_id=previous)
         logs.append(log)
         previous = first.thread.previous
-    before: tuple[Message, ...] = ()
+    before = Before()
     for log in reversed(logs):
-        conversation = Conversation(before)
+        conversation = Conversation(*before)
         for record in log:
             conversation.add(record)
-        before = conversation.settled()
+        before = Before(conversation.settled(), conversation.wholes)
     return before

@@ -47,22 +47,21 @@ class Offer(NamedTuple):
 
 
 def make_offer(attempt: Attempt, tools: Mapping[str, RegisteredTool]) -> Offer:
-    """Return what the Spec grants and the Run may use, sorted by name.
+    """Return what the Run may use, sorted by name.
 
     A withheld tool stays defined: the prompt is the same, only its record says so (R-25).
     """
     system = attempt.spec.instructions
     system_ref = sha256(system)
-    granted = [(grant, tools.get(grant.name)) for grant in attempt.spec.tools]
-    found = [tool for _, tool in granted if tool is not None]
+    found = [tools[name] for name in sorted(tools)]
     named = _name(system_ref, tuple((tool.name, tool.identity, tool.hash) for tool in found))
     missing = tuple(
         UnavailableTool(
             identity=f"{grant.kind}:{grant.name}",
             code="not_permitted" if grant.name in attempt.tools else "not_registered",
         )
-        for grant, tool in granted
-        if tool is None
+        for grant in attempt.spec.tools
+        if grant.name not in tools
     )
     withheld = tuple(
         UnavailableTool(identity=tool.identity, code=WITHHELD)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core._model_checks import Serving
+from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.model_fields import takes_of
 from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.memory.stored import StoredMemory
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Runtime"]
 
 _MOST_OWNED: Final = 1024
+_MAX_OFFLOADED_BYTES: Final = 16 * 1024 * 1024  # to read more of it takes seconds
+_LEAST_OFFLOADED_BYTES: Final = 1024
 
 
 class Runtime:
@@ -44,6 +47,8 @@ class Runtime:
         secrets: gives the values of secrets that Specs name; without it there are none.
         egress: judges the addresses that Specs name; the default allows public ones only.
         blob: keeps images, files and what is too large for the log; without it there are none.
+        offload_bytes: a result with more bytes as JSON goes to `blob`, a smaller one into the
+            log; 1,024 to 262,144, the most that a record takes.
         context: called with a Run's scope inside its own empty contextvars.Context, and with
             None inside the worker's; sets what tools and clients shall find there (RUN-12).
         system: clock, ids and randomness; tests bring their own.
@@ -58,6 +63,7 @@ class Runtime:
         policy: Policy | None = None,
         memory: MemoryStore | None = None,
         blob: BlobStore | None = None,
+        offload_bytes: int = MAX_CONTENT_BYTES,
         secrets: SecretResolver | None = None,
         egress: EgressPolicy | None = None,
         context: Callable[[Scope | None], None] | None = None,
@@ -81,6 +87,7 @@ class Runtime:
             _check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
         self.store = store
         self.blob = blob
+        self.offload_bytes = _checked_bound(offload_bytes)
         self.registry = ToolRegistry() if registry is None else registry
         self.policy: Policy = AskUnlessReadOnly() if policy is None else policy
         self.system = ambient_system() if system is None else system
@@ -160,6 +167,11 @@ class Runtime:
         return http_tool(grant, outbound=self.outbound, secrets=self.secrets, system=self.system)
 
     @property
+    def max_result_bytes(self) -> int:
+        """How much a tool's result may have as JSON, its attachments apart."""
+        return MAX_CONTENT_BYTES if self.blob is None else _MAX_OFFLOADED_BYTES
+
+    @property
     def outbound(self) -> "Outbound":
         """What sends the requests that Specs describe; made when the first is."""
         if self._outbound is None:
@@ -182,6 +194,17 @@ class Runtime:
         if self._context is not None:
             context.run(self._context, scope)
         return context
+
+
+def _checked_bound(given: object) -> int:
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    if not isinstance(given, int) or not is_number:
+        problem = f"must be a number of bytes, got a {type(given).__name__}"
+    elif _LEAST_OFFLOADED_BYTES <= given <= MAX_CONTENT_BYTES:
+        return given
+    else:
+        problem = f"must be {_LEAST_OFFLOADED_BYTES} to {MAX_CONTENT_BYTES}, got {given}"
+    raise InvalidArgument(what="offload_bytes", problem=problem)
 
 
 def _check_port(port: object, methods: tuple[str, ...], *, what: str, remedy: str) -> None:

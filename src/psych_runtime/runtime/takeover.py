@@ -20,9 +20,9 @@ from psych_runtime.errors import CorruptLog, NewerRecord, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.commit import ask_surely, commit_surely
+from psych_runtime.runtime.history import Before
 from psych_runtime.runtime.settle import settlement
 from psych_schema.common import EndState
-from psych_schema.model import Message
 from psych_schema.record import AttemptStarted, Record, RunAdmitted
 from psych_schema.store import RecordRow, RunRow
 
@@ -124,14 +124,14 @@ def admission(entry: Entry) -> RunAdmitted:
 
 
 def fold_entries(
-    entries: Sequence[Entry], rest: Iterable[Entry], *, run_salt: str, before: Sequence[Message]
+    entries: Sequence[Entry], rest: Iterable[Entry], *, run_salt: str, before: Before = Before()
 ) -> Folded:
     """Fold a whole log: `entries`, at least its first, then `rest`. Raises CorruptLog.
 
     `before` is what was said in its thread.
     """
     first = admission(entries[0])
-    conversation, awaited, streaks = Conversation(before), Awaited(), Streaks()
+    conversation, awaited, streaks = Conversation(*before), Awaited(), Streaks()
     state = RunState()
     for entry in chain(entries, rest):
         advance(state, entry)
@@ -144,7 +144,7 @@ def fold_entries(
 def fold_rows(rows: Sequence[RecordRow]) -> Folded:
     """Fold a whole log. Raises CorruptLog, NewerRecord."""
     rest = map(decode, rows[1:])
-    return fold_entries([decode(rows[0])], rest, run_salt=rows[0].salt or "", before=())
+    return fold_entries([decode(rows[0])], rest, run_salt=rows[0].salt or "")
 
 
 async def mark_corrupt(

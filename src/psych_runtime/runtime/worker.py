@@ -95,7 +95,7 @@ class Worker:
             runtime=runtime,
             lease=self.lease,
             flushes=Flusher(runtime.store, self._spawn, self._context),
-            tools=CodeExecutor(pool),
+            tools=CodeExecutor(pool, max_bytes=runtime.max_result_bytes),
             spawn=self._spawn,
             max_attempts=max_attempts,
         )

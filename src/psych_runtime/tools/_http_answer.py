@@ -13,20 +13,19 @@ from pydantic import JsonValue
 from psych_runtime.core.foreign import parse_json
 from psych_runtime.core.json_schema import check_instance
 from psych_runtime.core.redaction import Redactor
-from psych_runtime.errors import InvalidPayload, PayloadTooLarge
-from psych_runtime.tools.code import Executed
+from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
+from psych_runtime.tools.attachment import Attachment
+from psych_runtime.tools.executed import RAN, Executed, failed
 from psych_runtime.tools.text import clip, ended, quote
-from psych_schema.record import Failure, ToolResult
+from psych_schema.record import ToolResult
 from psych_schema.spec import HttpTool
 
-__all__ = ["PERHAPS", "Reply", "failed", "is_again", "judge", "retry_after_seconds"]
+__all__ = ["PERHAPS", "Reply", "is_again", "judge", "retry_after_seconds"]
 
-_MESSAGE_BYTES: Final = 2048
 _PIECE_BYTES: Final = 1024
 _LONG_CHARACTERS: Final = 16 * 1024
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\u2028\u2029]+")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
-_RAN: Final = "It was executed."
 PERHAPS: Final = "It may or may not have taken effect: find out before you repeat it."
 """What a model is told of a call that may have been done, and must not be done twice."""
 
@@ -77,7 +76,7 @@ def judge(tool: HttpTool, reply: Reply, *, redactor: Redactor, is_safe: bool) ->
     try:
         return _checked(tool, _content(tool, reply, redactor))
     except _Unreadable as error:
-        return failed(error.code, f"{tool.name}: {ended(str(error))} {_RAN}", status=reply.status)
+        return failed(error.code, f"{tool.name}: {ended(str(error))} {RAN}", status=reply.status)
 
 
 class _Unreadable(ValueError):
@@ -94,7 +93,7 @@ class _Nothing(NamedTuple):
     status: int
 
 
-def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue | _Nothing:
+def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> Attachment | JsonValue | _Nothing:
     kind, charset = _content_type(reply.headers)
     if not reply.body:
         return _Nothing(reply.status)
@@ -108,8 +107,20 @@ def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue | _N
             return text
         wanted = "not JSON, which its output schema asks for"
         raise _Unreadable("answer_no_json", f"the service answered {quote(kind)}, {wanted}")
-    size = f"{len(reply.body)} bytes of {quote(redactor.redact(kind))}"
-    raise _Unreadable("answer_unsupported", f"the service answered {size}, no JSON and no text")
+    return _attachment(tool, reply, redactor, kind)
+
+
+def _attachment(tool: HttpTool, reply: Reply, redactor: Redactor, kind: str) -> Attachment:
+    """Return an image or file as it is: of one with a secret in it nothing can be taken out."""
+    size = f"the service answered {len(reply.body)} bytes of {quote(redactor.redact(kind))}"
+    if tool.output_schema is not None:
+        raise _Unreadable("answer_no_json", f"{size}, not JSON, which its output schema asks for")
+    if redactor.redact_bytes(reply.body) is not reply.body or redactor.redact(kind) is not kind:
+        raise _Unreadable("answer_unsupported", f"{size}, with a secret in it")
+    try:
+        return Attachment(reply.body, kind)
+    except InvalidArgument:
+        raise _Unreadable("answer_unsupported", f"{size}, which is no media type") from None
 
 
 def _guessed(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue:
@@ -137,7 +148,9 @@ def _json(tool: HttpTool, text: str, redactor: Redactor) -> JsonValue:
     return redactor.redact_json(value)
 
 
-def _checked(tool: HttpTool, value: JsonValue | _Nothing) -> object:
+def _checked(tool: HttpTool, value: Attachment | JsonValue | _Nothing) -> object:
+    if isinstance(value, Attachment):
+        return value
     if isinstance(value, _Nothing):
         if tool.output_schema is not None:
             problem = "the service answered nothing, which its output schema does not allow"
@@ -223,11 +236,3 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float |
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
     return max(0.0, (until - now).total_seconds())
-
-
-def failed(
-    code: str, message: str, *, status: int | None = None, transient: bool = False
-) -> Executed:
-    """Return a call that failed; `message` is for the model."""
-    failure = Failure(code=code, transient=transient, status=status)
-    return Executed("error", ToolResult(message=clip(message, _MESSAGE_BYTES)), failure)

@@ -17,15 +17,14 @@ from psych_runtime.ports.secrets import SecretResolver
 from psych_runtime.tools._http_answer import (
     PERHAPS,
     Reply,
-    failed,
     is_again,
     judge,
     retry_after_seconds,
 )
 from psych_runtime.tools._http_credential import Carried, carried
 from psych_runtime.tools._http_request import HttpRequest, RequestPlan
-from psych_runtime.tools.code import Executed
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.executed import Executed, failed
 from psych_runtime.tools.text import ended
 from psych_schema.record import Failure, ToolResult
 from psych_schema.spec import HttpTool

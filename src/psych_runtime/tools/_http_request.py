@@ -41,7 +41,7 @@ class HttpRequest(NamedTuple):
 
 
 class RequestPlan:
-    """The templates of one tool, read once."""
+    """The templates of one tool, read once; `named` are the arguments that they name."""
 
     def __init__(self, tool: HttpTool) -> None:
         self._url = read_url(tool.url)
@@ -50,13 +50,13 @@ class RequestPlan:
         self._body = tool.body
         used = [*self._headers.values(), *self._query.values(), *self._url.segments]
         used += [read_template(text) for _, text in body_templates(tool.body)]
-        self._used = {one.name for pieces in used for one in pieces if isinstance(one, Slot)}
+        self.named = {one.name for pieces in used for one in pieces if isinstance(one, Slot)}
         self._rest_in_query = tool.method in _WITHOUT_BODY or tool.body is not None
-        self._takes_more = _takes_more(tool.input_schema, self._used)
+        self._takes_more = _takes_more(tool.input_schema, self.named)
 
     def request(self, arguments: Mapping[str, object]) -> HttpRequest:
         """Return the request of a call. Unfit: no request can carry these arguments."""
-        rest = {name: one for name, one in arguments.items() if name not in self._used}
+        rest = {name: one for name, one in arguments.items() if name not in self.named}
         fields = [*self._query_fields(arguments)]
         body: object = _ABSENT
         if self._rest_in_query:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from psych_runtime.errors import RegistrationError
+from psych_runtime.tools.reconciled import Reconcile
 from psych_runtime.tools.text import clip, did_you_mean, quote
 from psych_schema.common import Risk
 
@@ -31,6 +32,7 @@ class ToolOptions:
     interruptible: bool = True
     concurrent: bool = True
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    reconcile: Reconcile | None = None
 
     def checked(self, tool: str) -> "ToolOptions":
         """Return the options of tool `tool` with plain types, or refuse them."""
@@ -39,6 +41,7 @@ class ToolOptions:
         for flag in ("safe_to_retry", "interruptible", "concurrent"):
             if not isinstance(getattr(self, flag), bool):
                 raise RegistrationError(tool=tool, problem=f"{flag} must be True or False")
+        _check_reconcile(tool, self.reconcile, safe_to_retry=self.safe_to_retry)
         return ToolOptions(
             name=self.name,
             annotations=_annotations(tool, self.annotations),
@@ -46,6 +49,7 @@ class ToolOptions:
             interruptible=self.interruptible,
             concurrent=self.concurrent,
             timeout_seconds=_timeout(tool, self.timeout_seconds),
+            reconcile=self.reconcile,
         )
 
     @property
@@ -74,6 +78,22 @@ def _annotations(tool: str, given: object) -> frozenset[str]:
             tool=tool, problem=f"a read-only tool cannot also be {other}; keep what is true"
         )
     return names
+
+
+def _check_reconcile(tool: str, given: object, *, safe_to_retry: bool) -> None:
+    if given is None:
+        return
+    if not callable(given) or isinstance(given, type):
+        raise RegistrationError(
+            tool=tool,
+            problem="reconcile must be a function of a StartedCall that returns a Reconciled",
+        )
+    if safe_to_retry:
+        raise RegistrationError(
+            tool=tool,
+            problem="a call that is safe to retry runs again, so that reconcile would never be "
+            "asked; keep one of them",
+        )
 
 
 def _timeout(tool: str, given: object) -> float:

@@ -29,7 +29,7 @@ from psych_runtime.tools.text import clip, did_you_mean
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-__all__ = ["Signature", "function_name", "read_signature", "target_of"]
+__all__ = ["Signature", "function_name", "is_async", "read_signature", "target_of"]
 
 _PARAMETER_NAME: Final = re.compile(r"[a-zA-Z0-9_]{1,64}")
 _CALL: Final = "__call__"
@@ -102,7 +102,7 @@ def read_signature(function: object, tool: str) -> Signature:
         tuple(parameters),
         tuple(contexts),
         _returns(hints, signature, tool),
-        _is_async(function),
+        is_async(function),
     )
 
 
@@ -130,7 +130,8 @@ def _inspected(function: object, tool: str) -> inspect.Signature:
         ) from error
 
 
-def _is_async(function: object) -> bool:
+def is_async(function: object) -> bool:
+    """Tell whether calling `function` gives something to await."""
     called = getattr(type(function), _CALL, None)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 

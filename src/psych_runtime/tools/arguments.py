@@ -4,23 +4,21 @@ What cannot be read is never executed; the model gets at most 1 KB that says whe
 and what was expected (MOD-2, R-30). What it wrote is quoted only where it is not JSON.
 """
 
-import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.core.foreign import parse_json
-from psych_runtime.core.json_schema import check_instance
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
-from psych_runtime.tools._explain import explain, kind_of
+from psych_runtime.tools._explain import kind_of
+from psych_runtime.tools._fitting import MAX_PROBLEMS
 from psych_runtime.tools._json import whole_numbers
-from psych_runtime.tools._json_schema import Parameter
 from psych_runtime.tools._summary import summarize
 from psych_runtime.tools.registry import RegisteredTool
-from psych_runtime.tools.text import clip, did_you_mean, ended, quote
+from psych_runtime.tools.text import clip, ended, quote
 
 __all__ = [
     "MAX_ARGUMENTS_BYTES",
@@ -38,7 +36,6 @@ MAX_ARGUMENTS_BYTES: Final = 64 * 1024
 _MAX_MESSAGE_BYTES: Final = 1024
 _MAX_PROBLEM_BYTES: Final = 560
 _MAX_EXPECTED_BYTES: Final = 360
-_MAX_PROBLEMS: Final = 6
 _NEAR: Final = 24
 _LINE_END: Final = re.compile(r"\r\n|[\r\n]")
 
@@ -85,19 +82,10 @@ def check_arguments(tool: RegisteredTool, value: JsonValue) -> Arguments | Malfo
         digest_text = canonical_json(given)
     except (ValueError, RecursionError):
         return _malformed(tool, "not JSON that can be stored (NaN, broken text or too deep)")
-    if tool.misfit is not None:
-        return _declared(tool, given, digest_text, tool.misfit)
-    known = [one.name for one in tool.signature.parameters]
-    required = [one.name for one in tool.signature.parameters if one.required]
-    problems = _names(given, known, required)
-    values: dict[str, object] = {}
-    for parameter in tool.signature.parameters:
-        if parameter.name in given:
-            problem = _convert(parameter, given[parameter.name], values)
-            problems += [problem] if problem else []
-    if problems:
-        return _malformed(tool, "; ".join(problems[:_MAX_PROBLEMS]))
-    return Arguments(given | dict(_defaults(tool, given)), digest_text, values)
+    fit = tool.judge(given)
+    if fit.problems:
+        return _malformed(tool, "; ".join(fit.problems[:MAX_PROBLEMS]))
+    return Arguments(fit.effective, digest_text, fit.values)
 
 
 def digest_text(value: JsonValue) -> str:
@@ -119,67 +107,6 @@ def _place(error: InvalidPayload, text: str) -> str:
     line = _LINE_END.split(text, error.line)[error.line - 1]
     near = quote(line[max(0, error.column - 1 - _NEAR) : error.column - 1 + _NEAR])
     return f" (line {error.line}, column {error.column}, near {near})"
-
-
-def _names(
-    value: Mapping[str, JsonValue], known: Collection[str], required: Iterable[str]
-) -> list[str]:
-    """Say which required arguments are missing and which names nobody knows."""
-    missing = [f"{name} is required" for name in required if name not in value]
-    unknown = [name for name in value if name not in known]
-    named = [
-        f"{quote(name)} is no argument of this tool{did_you_mean(name, known)}"
-        for name in unknown[:_MAX_PROBLEMS]
-    ]
-    return missing + named
-
-
-def _declared(
-    tool: RegisteredTool,
-    given: Mapping[str, JsonValue],
-    digest_text: str,
-    misfit: Callable[[Mapping[str, JsonValue]], str | None],
-) -> Arguments | Malformed:
-    """Judge arguments by a schema that a document declares; the tool gets them as JSON."""
-    schema = {**tool.definition.parameters}
-    effective = {**given, **dict(_defaults(tool, given))}
-    properties, required = schema.get("properties"), schema.get("required")
-    known = properties if isinstance(properties, Mapping) else {}
-    is_closed = schema.get("additionalProperties") is False
-    needed = [str(one) for one in required] if isinstance(required, list | tuple) else []
-    problems = _names(effective, known if is_closed else {*known, *effective}, needed)
-    if not problems:
-        try:
-            check_instance(effective, schema, what=tool.name)
-            problem = misfit(effective)
-        except InvalidPayload as error:
-            problem = error.problem
-        problems += [] if problem is None else [problem]
-    if problems:
-        return _malformed(tool, "; ".join(problems[:_MAX_PROBLEMS]))
-    return Arguments(effective, digest_text, effective)
-
-
-def _defaults(
-    tool: RegisteredTool, given: Mapping[str, JsonValue]
-) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what the rest of the parameters have, where JSON can say it."""
-    properties = tool.definition.parameters.get("properties")
-    for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-        if name not in given and isinstance(schema, Mapping) and "default" in schema:
-            yield name, schema["default"]
-
-
-def _convert(parameter: Parameter, value: JsonValue, values: dict[str, object]) -> str | None:
-    """Put the object that the function takes into `values`, or say why there is none."""
-    try:
-        text = json.dumps(value, allow_nan=False)
-        values[parameter.name] = parameter.checked.validator.validate_json(text)
-    except ValidationError as error:
-        return explain(error, value, parameter.name)
-    except (Exception, SystemExit) as error:  # a validator is foreign code: what it raises is data
-        return f"{parameter.name} is refused: {clip(type(error).__name__, 60)}"
-    return None
 
 
 def _malformed(tool: RegisteredTool, problem: str) -> Malformed:

@@ -11,36 +11,22 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
-from pydantic import ValidationError
-
-from psych_runtime.errors import InvalidPayload, PayloadTooLarge
-from psych_runtime.tools._core_schema import check_python
-from psych_runtime.tools._explain import explain
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.executed import Executed, failed
 from psych_runtime.tools.registry import RegisteredTool
-from psych_runtime.tools.results import to_result
-from psych_runtime.tools.text import clip, ended
+from psych_runtime.tools.results import MAX_RESULT_BYTES
+from psych_runtime.tools.returned import TOO_LARGE, described
 from psych_schema.record import Failure, ToolResult
 
-__all__ = ["CLOSE_SECONDS", "CodeExecutor", "Executed"]
+__all__ = ["CLOSE_SECONDS", "CodeExecutor"]
 
 CLOSE_SECONDS: Final = 2.0
 """How long a cancelled async function may take to end before it is left alone."""
 
-_MESSAGE_BYTES: Final = 2048
-_MAX_INNER_ERRORS: Final = 3
-_RAN: Final = "It was executed."
-
-
-class Executed(NamedTuple):
-    """What one execution brought; `failure` is None exactly when it is ok."""
-
-    outcome: Literal["ok", "error", "timed_out"]
-    result: ToolResult
-    failure: Failure | None = None
+_AT_ONCE_BYTES: Final = 64 * 1024  # what a value may have that the loop stops for
 
 
 type _Answer = Executed | Awaitable[object] | None
@@ -55,11 +41,19 @@ class CodeExecutor:
     """Runs registered functions, sync ones in `pool`.
 
     The pool is the caller's, to size and to shut down. None, where there are no threads: sync
-    functions run on the loop, and a timeout cannot cut them off.
+    functions run on the loop, and a timeout cannot cut them off. A result may have `max_bytes`
+    as JSON, its attachments apart.
     """
 
-    def __init__(self, pool: Executor | None, *, close_seconds: float = CLOSE_SECONDS) -> None:
+    def __init__(
+        self,
+        pool: Executor | None,
+        *,
+        max_bytes: int = MAX_RESULT_BYTES,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> None:
         self._pool = pool
+        self._max_bytes = max_bytes
         self._close_seconds = close_seconds
         self._running: dict[object, str] = {}  # task or thread's future: call id
 
@@ -79,7 +73,7 @@ class CodeExecutor:
         When it is given up, an async function is cancelled and gets CLOSE_SECONDS to end; a sync
         one goes on in its thread. What either brings then is dropped; `left_running` tells of it.
         """
-        call = partial(_call, tool, arguments.values, context, may_start)
+        call = partial(_call, tool, arguments.values, context, may_start, self._max_bytes)
         task = asyncio.create_task(self._run(tool, call, context.call_id))
         self._track(task, context.call_id)
         task.add_done_callback(self._forget)
@@ -92,7 +86,7 @@ class CodeExecutor:
             await self._close(task)
             return _timed_out(tool, task)
         if task.cancelled():
-            return _failed("tool_error", f"{tool.name} raised CancelledError: it ended itself.")
+            return failed("tool_error", f"{tool.name} raised CancelledError: it ended itself.")
         return task.result()
 
     def left_running(self, call_id: str) -> bool:
@@ -114,9 +108,16 @@ class CodeExecutor:
             raise
         except BaseException as error:
             return _raised(tool, error)
-        if isinstance(value, Executed) and tool.misfit is not None:
-            return value
-        return _returned(tool, value)
+        return await self._brought(tool, value)
+
+    async def _brought(self, tool: RegisteredTool, value: object) -> Executed:
+        """Return what an async function's value is; a large one is not read on the loop."""
+        if self._pool is None or self._max_bytes <= MAX_RESULT_BYTES:
+            return tool.brought(value, self._max_bytes)
+        executed = tool.brought(value, _AT_ONCE_BYTES)
+        if executed.failure is None or executed.failure.code != TOO_LARGE:
+            return executed
+        return await asyncio.to_thread(tool.brought, value, self._max_bytes)
 
     async def _in_pool(
         self,
@@ -158,6 +159,7 @@ def _call(
     values: Mapping[str, object],
     context: ToolContext,
     may_start: Callable[[], bool],
+    max_bytes: int,
 ) -> _Answer:
     """Call the function, if it still may start; what must be awaited is given back."""
     if not may_start():
@@ -170,44 +172,11 @@ def _call(
         return _raised(tool, error)
     if inspect.isawaitable(value):
         return value
-    return _returned(tool, value)
-
-
-def _returned(tool: RegisteredTool, value: object) -> Executed:
-    try:
-        if tool.signature.returns is not None:
-            check_python(tool.signature.returns, value)
-        return Executed("ok", to_result(tool.name, value))
-    except ValidationError as error:
-        said = explain(error, value, "result")
-        problem = ended(f"{tool.name} returned what its return type does not allow: {said}")
-        return _failed("result_invalid", f"{problem} {_RAN}")
-    except InvalidPayload as error:
-        return _failed("result_invalid", f"{ended(f'{error.what}: {error.problem}')} {_RAN}")
-    except PayloadTooLarge as error:
-        sizes = f"at least {error.size_bytes} bytes, the bound is {error.bound_bytes}"
-        problem = f"{error.what} is too large: {sizes}; ask for less. {_RAN}"
-        return _failed("result_too_large", problem)
-    except (Exception, SystemExit) as error:  # what it returned brings code of its own
-        problem = ended(f"{tool.name} returned what cannot be read: {_described(error)}")
-        return _failed("result_invalid", f"{problem} {_RAN}")
+    return tool.brought(value, max_bytes)
 
 
 def _raised(tool: RegisteredTool, error: BaseException) -> Executed:
-    return _failed("tool_error", f"{tool.name} raised {_described(error)}")
-
-
-def _described(error: BaseException) -> str:
-    """Return type and message; of a group also its first errors."""
-    try:
-        text = str(error)
-    except Exception:  # foreign code
-        text = "(its text cannot be read)"
-    said = clip(type(error).__name__, 80) + (f": {clip(text, 1024)}" if text else "")
-    if not isinstance(error, BaseExceptionGroup):
-        return said
-    inner = [_described(one) for one in error.exceptions[:_MAX_INNER_ERRORS]]
-    return clip(f"{said}: {'; '.join(inner)}", _MESSAGE_BYTES)
+    return failed("tool_error", f"{tool.name} raised {described(error)}")
 
 
 def _timed_out(tool: RegisteredTool, task: asyncio.Task[Executed | None]) -> Executed:
@@ -230,9 +199,5 @@ def _no_time(message: str) -> Executed:
 
 
 def _stopping(tool: RegisteredTool) -> Executed:
-    return _failed("worker_stopping", f"{tool.name} was not executed: the worker is stopping.")
-
-
-def _failed(code: str, message: str) -> Executed:
-    failure = Failure(code=code, transient=code == "worker_stopping")
-    return Executed("error", ToolResult(message=clip(message, _MESSAGE_BYTES)), failure)
+    said = f"{tool.name} was not executed: the worker is stopping."
+    return failed("worker_stopping", said, transient=True)

@@ -8,6 +8,7 @@ from typing import overload
 from psych_runtime.errors import RegistrationError
 from psych_runtime.tools._options import DEFAULT_TIMEOUT_SECONDS, ToolOptions
 from psych_runtime.tools._signature import function_name, target_of
+from psych_runtime.tools.reconciled import Reconcile
 
 __all__ = ["marked_options", "tool"]
 
@@ -27,6 +28,7 @@ def tool[**P, R](
     interruptible: bool = True,
     concurrent: bool = True,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    reconcile: Reconcile | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
@@ -40,6 +42,7 @@ def tool[**P, R](
     interruptible: bool = True,
     concurrent: bool = True,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    reconcile: Reconcile | None = None,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function with the options that it is registered with; it stays as it is.
 
@@ -55,6 +58,7 @@ def tool[**P, R](
         interruptible=interruptible,
         concurrent=concurrent,
         timeout_seconds=timeout_seconds,
+        reconcile=reconcile,
     )
 
     def mark(marked: Callable[P, R]) -> Callable[P, R]:

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pydantic import JsonValue
@@ -10,10 +12,13 @@ from psych_runtime._system import System
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.egress import Outbound
 from psych_runtime.ports.secrets import SecretResolver
+from psych_runtime.tools._fitting import by_schema
 from psych_runtime.tools._http_executor import READING, HttpExecutor, is_safe
+from psych_runtime.tools._http_lookup import Lookup, answered, lookup_of
 from psych_runtime.tools._http_request import RequestPlan, Unfit
-from psych_runtime.tools._signature import Signature
+from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.returned import returned
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition
 from psych_schema.spec import HttpTool
@@ -37,7 +42,7 @@ def http_tool(
     Its hash covers the whole declaration: consent to a call is consent to this request (R-12).
     """
     plan = RequestPlan(declared)
-    executor = HttpExecutor(declared, plan, outbound=outbound, secrets=secrets, system=system)
+    execute = partial(HttpExecutor, outbound=outbound, secrets=secrets, system=system)
     document = canonical_json(
         {
             "name": declared.name,
@@ -57,10 +62,11 @@ def http_tool(
         return None
 
     risk = _risk(declared)
-    return RegisteredTool(
+    definition = ToolDefinition.model_validate_json(document)
+    tool = RegisteredTool(
         name=declared.name,
         identity=f"http:{declared.name}",
-        definition=ToolDefinition.model_validate_json(document),
+        definition=definition,
         document=document,
         hash=hashlib.sha256(document.encode()).hexdigest(),
         risk=risk,
@@ -69,10 +75,27 @@ def http_tool(
         interruptible=True,
         concurrent=True,
         timeout_seconds=declared.timeout_seconds + _LATE_SECONDS,
-        function=executor.execute,
-        signature=Signature(declared.description, (), (), None, is_async=True),
-        misfit=misfit,
+        is_async=True,
+        judge=by_schema(declared.name, definition.parameters, misfit),
+        function=execute(declared, plan).execute,
+        brought=partial(_brought, declared.name),
     )
+    if declared.reconcile is None:
+        return tool
+    lookup = lookup_of(declared, declared.reconcile)
+    found = RequestPlan(lookup)
+    asks = Lookup(found, execute(lookup, found))
+    return replace(
+        tool,
+        reconciler=replace(
+            tool, function=asks.ask, brought=partial(answered, declared.name, tool.brought)
+        ),
+    )
+
+
+def _brought(tool: str, value: object, max_bytes: int) -> Executed:
+    """Return the outcome of a request, which may be known already."""
+    return value if isinstance(value, Executed) else returned(tool, None, value, max_bytes)
 
 
 def _risk(declared: HttpTool) -> Risk:

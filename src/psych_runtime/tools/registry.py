@@ -3,24 +3,32 @@
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, overload
-
-from pydantic import JsonValue
 
 from psych_runtime.core.canonical import canonical_json
 from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.policy import ToolFacts
+from psych_runtime.tools._fitting import Judge, by_signature
 from psych_runtime.tools._json_schema import arguments_schema
 from psych_runtime.tools._options import DEFAULT_TIMEOUT_SECONDS, ToolOptions
-from psych_runtime.tools._signature import Signature, function_name, read_signature
-from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools._signature import (
+    Signature,
+    function_name,
+    is_async,
+    read_signature,
+)
+from psych_runtime.tools.context import StartedCall, ToolContext
 from psych_runtime.tools.decorator import marked_options
+from psych_runtime.tools.executed import Executed
+from psych_runtime.tools.reconciled import Reconcile, settled_as
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
+from psych_runtime.tools.returned import returned
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition
 
-__all__ = ["RegisteredTool", "ToolRegistry", "registered"]
+__all__ = ["RegisteredTool", "ToolRegistry", "registered", "with_reconciler"]
 
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _MAX_DEFINITION_BYTES: Final = 256 * 1024
@@ -41,18 +49,12 @@ class RegisteredTool:
     interruptible: bool
     concurrent: bool
     timeout_seconds: float
+    is_async: bool  # it runs on the loop; the others run in the worker's pool
+    judge: Judge  # of arguments
     function: Callable[[Mapping[str, object], ToolContext], object]  # gets arguments by name
-    signature: Signature
-    misfit: Callable[[Mapping[str, JsonValue]], str | None] | None = None
-    """Of a tool that a document declares: what is wrong with arguments that fit its schema.
-
-    Its definition judges arguments then, not a signature; what it brings may be an Executed.
-    """
-
-    @property
-    def is_async(self) -> bool:
-        """Tell whether it runs on the loop; the others run in the worker's pool."""
-        return self.signature.is_async
+    brought: Callable[[object, int], Executed]  # what became of it, told what `function` gave
+    reconciler: "RegisteredTool | None" = None
+    """Finds out what became of a call, given a StartedCall; run as the tool itself is."""
 
     @property
     def facts(self) -> ToolFacts:
@@ -81,6 +83,7 @@ class ToolRegistry:
         interruptible: bool = True,
         concurrent: bool = True,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        reconcile: Reconcile | None = None,
     ) -> Callable[P, R]: ...
 
     @overload
@@ -94,6 +97,7 @@ class ToolRegistry:
         interruptible: bool = True,
         concurrent: bool = True,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        reconcile: Reconcile | None = None,
     ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
     def register[**P, R](
@@ -106,6 +110,7 @@ class ToolRegistry:
         interruptible: bool = True,
         concurrent: bool = True,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        reconcile: Reconcile | None = None,
     ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
         """Make a function a tool; as a call, as `@register` or as `@register(...)`.
 
@@ -118,6 +123,8 @@ class ToolRegistry:
             interruptible: an interrupt may cut it off; else it is awaited up to its timeout.
             concurrent: it may run beside other calls of its turn.
             timeout_seconds: how long one execution may take.
+            reconcile: told a StartedCall, finds out whether a call happened whose worker died
+                while it ran, and returns a Reconciled; without it nobody knows (RUN-1).
 
         Raises:
             RegistrationError: says which parameter, and what to write.
@@ -129,6 +136,7 @@ class ToolRegistry:
             interruptible=interruptible,
             concurrent=concurrent,
             timeout_seconds=timeout_seconds,
+            reconcile=reconcile,
         )
 
         def add(function: Callable[P, R]) -> Callable[P, R]:
@@ -220,10 +228,11 @@ def registered(
     signature = read_signature(function, name)
     signature = signature._replace(description=signature.description + more)
     document = _document(name, signature)
-    return RegisteredTool(
+    definition = ToolDefinition.model_validate_json(document)
+    tool = RegisteredTool(
         name=name,
         identity=f"{kind}:{name}",
-        definition=ToolDefinition.model_validate_json(document),
+        definition=definition,
         document=document,
         hash=hashlib.sha256(document.encode()).hexdigest(),
         risk=options.risk,
@@ -232,9 +241,26 @@ def registered(
         interruptible=options.interruptible,
         concurrent=options.concurrent,
         timeout_seconds=options.timeout_seconds,
+        is_async=signature.is_async,
+        judge=by_signature(signature.parameters, definition.parameters),
         function=_by_name(function, signature.context_parameters),
-        signature=signature,
+        brought=partial(returned, name, signature.returns),
     )
+    return tool if options.reconcile is None else with_reconciler(tool, options.reconcile)
+
+
+def with_reconciler(tool: RegisteredTool, reconcile: Reconcile) -> RegisteredTool:
+    """Return a tool whose calls can be looked up by `reconcile`."""
+
+    def ask(_: Mapping[str, object], call: ToolContext) -> object:
+        assert isinstance(call, StartedCall)
+        return reconcile(call)
+
+    def settled(answer: object, max_bytes: int) -> Executed:
+        return settled_as(tool.name, answer, tool.brought, max_bytes)
+
+    asks = replace(tool, function=ask, brought=settled, is_async=is_async(reconcile))
+    return replace(tool, reconciler=asks)
 
 
 def _document(name: str, signature: Signature) -> str:

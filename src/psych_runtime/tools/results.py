@@ -26,8 +26,9 @@ from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.foreign import MAX_DEPTH
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._json import is_kept_exactly
+from psych_runtime.tools.attachment import Attachment
 from psych_runtime.tools.text import clip
-from psych_schema.model import JsonPart, Part, TextPart
+from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 from psych_schema.record import ToolResult
 
 __all__ = ["MAX_RESULT_BYTES", "to_result"]
@@ -36,31 +37,39 @@ MAX_RESULT_BYTES: Final = MAX_CONTENT_BYTES
 _PATH_CHARACTERS: Final = 200
 
 
-def to_result(tool: str, value: object) -> ToolResult:
-    """Return what tool `tool` returned as a result; at most MAX_RESULT_BYTES as JSON.
+def to_result(tool: str, value: object, *, max_bytes: int = MAX_RESULT_BYTES) -> ToolResult:
+    """Return what tool `tool` returned as a result; at most `max_bytes` as JSON.
+
+    An attachment becomes a part that names it; a list or tuple with one in it, a part of each.
 
     Raises:
         InvalidPayload: it cannot be stored; says where, and what to return instead.
         PayloadTooLarge: its JSON, or already a part of it, exceeds the bound.
     """
-    what = f"the result of {tool}"
-    if isinstance(value, str) and not isinstance(value, Enum):
-        _Encoder(what).text(value, "result")
-        part: Part = TextPart(text=str(value))
+    encoder = _Encoder(f"the result of {tool}", max_bytes)
+    if isinstance(value, list | tuple) and any(isinstance(one, Attachment) for one in value):
+        parts = tuple(_part(encoder, one, f"result[{place}]") for place, one in enumerate(value))
     else:
-        part = JsonPart(value=_Encoder(what).value(value, "result", 1))
-    result = ToolResult(parts=(part,))
-    size = len(result.model_dump_json().encode())
-    if size > MAX_RESULT_BYTES:
-        raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=MAX_RESULT_BYTES)
+        parts = (_part(encoder, value, "result"),)
+    result = ToolResult(parts=parts)
+    encoder.check(len(result.model_dump_json().encode()))
     return result
+
+
+def _part(encoder: "_Encoder", value: object, path: str) -> Part:
+    if isinstance(value, Attachment):
+        return BlobPart(blob=value.ref, name=value.name)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return TextPart(text=encoder.text(value, path))
+    return JsonPart(value=encoder.value(value, path, 1))
 
 
 class _Encoder:
     """One walk over a value, given up as soon as its JSON must exceed the bound."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, max_bytes: int) -> None:
         self._what = what
+        self._max_bytes = max_bytes
         self._size = 0
         self._open: set[int] = set()  # ids of the containers around the current value
 
@@ -158,24 +167,28 @@ class _Encoder:
         """Return the members of an object, or refuse what is none."""
         if isinstance(value, Mapping):
             return value
+        if isinstance(value, Attachment):
+            raise self._refused(path, "an Attachment inside a value", "it alone, or in a list")
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
         if isinstance(value, set | frozenset):
             raise self._refused(path, "a set, whose order is chance", "sorted(...) of it")
         if isinstance(value, bytes | bytearray | memoryview):
-            raise self._refused(path, "bytes", "text, e.g. base64.b64encode(...).decode()")
+            raise self._refused(path, "bytes", "an Attachment(data, media_type), or text")
         raise self._refused(
             path,
             f"an object of type {_name(value)}",
             "text, numbers, lists, dicts, a dataclass or a pydantic model",
         )
 
+    def check(self, size: int) -> None:
+        """Raise PayloadTooLarge for what is above the bound."""
+        if size > self._max_bytes:
+            raise PayloadTooLarge(what=self._what, size_bytes=size, bound_bytes=self._max_bytes)
+
     def _spend(self, size: int) -> None:
         self._size += size
-        if self._size > MAX_RESULT_BYTES:
-            raise PayloadTooLarge(
-                what=self._what, size_bytes=self._size, bound_bytes=MAX_RESULT_BYTES
-            )
+        self.check(self._size)
 
     def _refused(self, path: str, problem: str, instead: str) -> InvalidPayload:
         where = clip(path, _PATH_CHARACTERS)

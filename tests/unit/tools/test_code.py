@@ -9,8 +9,9 @@ from typing import Annotated
 
 import pytest
 
-from psych_runtime.tools.code import CodeExecutor, Executed
+from psych_runtime.tools.code import CodeExecutor
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.executed import Executed
 from psych_schema.model import JsonPart, TextPart
 from psych_schema.record import Failure, ToolResult
 from tests.unit.tools.tooling import (

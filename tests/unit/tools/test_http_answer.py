@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from psych_runtime.core.redaction import Redactor
 from psych_runtime.core.secret import Secret
 from psych_runtime.tools._http_answer import Reply, judge, retry_after_seconds
-from psych_runtime.tools.code import Executed
+from psych_runtime.tools.executed import Executed
 from psych_schema.spec import HttpTool
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from psych_runtime.tools.code import CodeExecutor, Executed
+from psych_runtime.tools.code import CodeExecutor
+from psych_runtime.tools.executed import Executed
 from psych_schema.record import Failure, ToolResult
 from tests.unit.tools.tooling import (
     CALL_ID,

@@ -160,7 +160,7 @@ def test_log_5_numbers_keep_their_kind() -> None:
     [
         ({1, 2}, "result is a set, whose order is chance, which cannot be stored; return sorted"),
         (frozenset(), "result is a set"),
-        (b"abc", "result is bytes, which cannot be stored; return text, e.g. base64"),
+        (b"abc", "result is bytes, which cannot be stored; return an Attachment(data, media_type)"),
         (bytearray(b"abc"), "result is bytes"),
         (memoryview(b"abc"), "result is bytes"),
         (float("nan"), "result is the number nan"),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypedDict, cast
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from psych_runtime.tools.code import Executed
+from psych_runtime.tools.executed import Executed
 from psych_schema.record import Failure
 from tests.unit.tools.tooling import both, registered, run
 

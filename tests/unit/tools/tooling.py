@@ -6,8 +6,9 @@ from concurrent.futures import Executor
 from pydantic import JsonValue
 
 from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
-from psych_runtime.tools.code import CodeExecutor, Executed
+from psych_runtime.tools.code import CodeExecutor
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
 from psych_schema.common import Scope
 

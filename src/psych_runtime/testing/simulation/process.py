@@ -14,8 +14,9 @@ from psych_runtime.store.faults import FaultKind
 from psych_runtime.testing.simulation.loop import PROCESS, SimulatedLoop
 from psych_runtime.testing.simulation.watch import Watch
 from psych_runtime.tools.arguments import Arguments
-from psych_runtime.tools.code import CodeExecutor, Executed
+from psych_runtime.tools.code import CodeExecutor
 from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.registry import RegisteredTool
 
 __all__ = ["Process", "SimulatedWorker"]

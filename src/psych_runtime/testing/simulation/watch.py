@@ -152,7 +152,7 @@ class Watch:
         """Return the conversation that a new Run goes on with."""
         previous = change.header.previous if isinstance(change, Admit) else None
         before = self._conversations.get(previous or "")
-        return Conversation() if before is None else Conversation(before.settled())
+        return Conversation() if before is None else Conversation(before.settled(), before.wholes)
 
     def _judge_header(self, header: RunRow, entries: Sequence[Entry]) -> None:
         state, traces = self._states[header.run_id], self._traces[header.run_id]

@@ -1,0 +1,88 @@
+"""A large result as the model is shown it: its beginning, its end, and how to read the rest.
+
+Part of what a log means: every attempt must show the same bytes (MOD-8), so a record says how
+many are shown, and nothing else decides.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from psych_schema.common import BlobRef
+from psych_schema.model import BlobPart, JsonPart, Part, TextPart
+
+__all__ = ["Whole", "compact_text_of", "file_line", "is_text", "preview", "text_of"]
+
+_JSON: Final = ("application/json", "+json")
+
+
+class Whole(NamedTuple):
+    """Where all of something is whose text the model was shown in part."""
+
+    run_id: str
+    blob: BlobRef | None = None
+    parts: Sequence[Part] = ()  # in the log, where there is no blob
+
+
+def is_text(media_type: str) -> bool:
+    """Tell whether bytes of this type are text."""
+    kind = media_type.partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind.endswith(_JSON)
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """Return texts and JSON values as one text; JSON on lines of its own, its keys sorted."""
+    return "\n".join(
+        one.text if isinstance(one, TextPart) else _lines(one.value)
+        for one in parts
+        if isinstance(one, TextPart | JsonPart)
+    )
+
+
+def compact_text_of(parts: Sequence[Part]) -> str:
+    """Return texts and JSON values as one text, as a model gets them in a message."""
+    return "\n".join(
+        one.text if isinstance(one, TextPart) else to_json(_sorted(one.value)).decode()
+        for one in parts
+        if isinstance(one, TextPart | JsonPart)
+    )
+
+
+def preview(text: str, shown_bytes: int, *, result: str) -> str:
+    """Return at most `shown_bytes` of `text`, and between them where the rest is.
+
+    `result` is the name by which the model asks for it.
+    """
+    data = text.encode()
+    head = data[: shown_bytes * 2 // 3].decode(errors="ignore")
+    tail = data[len(data) - shown_bytes // 3 :].decode(errors="ignore")
+    start, stop = len(head.encode()), len(data) - len(tail.encode())
+    return (
+        f"{head}\n[Bytes {start} to {stop} of {len(data)} are left out here. Read them with "
+        f'read_result, or look for something with search_result: result="{result}"]\n{tail}'
+    )
+
+
+def file_line(part: BlobPart, *, result: str) -> str:
+    """Return what stands for a file of text that is too large to be shown."""
+    name = "a file" if part.name is None else part.name
+    return (
+        f"[{name}, {part.blob.media_type}, {part.blob.bytes} bytes, is not shown here. Read it "
+        f'with read_result, or look for something with search_result: result="{result}"]'
+    )
+
+
+def _lines(value: JsonValue) -> str:
+    return to_json(_sorted(value), indent=1).decode()
+
+
+def _sorted(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            return {name: _sorted(value[name]) for name in sorted(value)}
+        case list():
+            return [_sorted(one) for one in value]
+        case _:
+            return value

@@ -1,0 +1,116 @@
+"""Reads the rest of a result that the model was shown in part (TOOL-6).
+
+Only what this Run's conversation names is found, so nobody reads another Run's or tenant's.
+"""
+
+import asyncio
+from functools import partial
+from typing import Final, Protocol
+
+from psych_runtime.core.preview import Whole, text_of
+from psych_runtime.core.text_search import TextSearch
+from psych_runtime.errors import BlobError, InvalidPayload
+from psych_runtime.ports.blob import BlobStore
+from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.tools.builtin import Loaded
+from psych_runtime.tools.reading import Range, Search
+from psych_runtime.tools.text import quote
+
+__all__ = ["read_result"]
+
+_SHOWN_BYTES: Final = 32 * 1024  # where the Spec shows every result whole
+_CHUNK_BYTES: Final = 256 * 1024
+_MOST_SEARCHED_BYTES: Final = 8 * 1024 * 1024
+_NAMES_SHOWN: Final = 10
+
+
+class _Text(Protocol):
+    """A text to read from."""
+
+    size: int
+
+    async def read(self, start: int, stop: int) -> bytes:
+        """Return bytes [start, stop)."""
+
+
+class _Kept:
+    """A text that the log keeps."""
+
+    def __init__(self, whole: Whole) -> None:
+        self._data = text_of(whole.parts).encode()
+        self.size = len(self._data)
+
+    async def read(self, start: int, stop: int) -> bytes:
+        return self._data[start:stop]
+
+
+class _Offloaded:
+    """A text in the blob store."""
+
+    def __init__(self, store: BlobStore, tenant: str, run_id: str, hash: str, size: int) -> None:
+        self._read = partial(store.read, tenant, run_id, hash)
+        self.size = size
+
+    async def read(self, start: int, stop: int) -> bytes:
+        return await self._read(start=start, stop=stop)
+
+
+async def read_result(attempt: Attempt, asked: Range | Search) -> Loaded:
+    """Return what was asked for, or why there is none."""
+    whole = attempt.conversation.wholes.get(asked.result)
+    if whole is None:
+        names = list(attempt.conversation.wholes)[-_NAMES_SHOWN:]
+        known = f"The last of them: {', '.join(names)}."
+        return Loaded(f"There is no result {quote(asked.result)}. {known}", found=False)
+    text = _text(attempt, whole)
+    if text is None:
+        return Loaded("This Runtime has no blob store, where the result is.", found=False)
+    if not 0 <= asked.start < max(1, text.size):
+        said = f"It has {text.size} bytes, so start is 0 to {max(0, text.size - 1)}."
+        return Loaded(said, found=False)
+    bound = attempt.spec.results.shown_bytes or _SHOWN_BYTES
+    try:
+        if isinstance(asked, Range):
+            return await _part(text, asked, bound)
+        return await _found(text, asked, bound)
+    except InvalidPayload as error:
+        return Loaded(f"{error} Nothing was looked for.", found=False)
+    except BlobError as error:
+        return Loaded(f"The result cannot be read now: {error}", found=False)
+
+
+def _text(attempt: Attempt, whole: Whole) -> _Text | None:
+    if whole.blob is None:
+        return _Kept(whole)
+    store = attempt.host.runtime.blob
+    if store is None:
+        return None
+    return _Offloaded(store, attempt.tenant, whole.run_id, whole.blob.hash, whole.blob.bytes)
+
+
+async def _part(text: _Text, asked: Range, bound: int) -> Loaded:
+    if asked.size < 1:
+        return Loaded(f"Read at least one byte, and at most {bound}.", found=False)
+    stop = min(asked.start + min(asked.size, bound), text.size)
+    data = await text.read(asked.start, stop)
+    rest = "" if stop == text.size else f"; it goes on at {stop}"
+    said = f"[Bytes {asked.start} to {stop} of {text.size}{rest}]"
+    return Loaded(f"{said}\n{data.decode(errors='ignore')}")
+
+
+async def _found(text: _Text, asked: Search, bound: int) -> Loaded:
+    search = TextSearch(asked.pattern, start=asked.start, max_bytes=bound)
+    most = min(text.size, asked.start + _MOST_SEARCHED_BYTES)
+    while not search.is_over and search.stop < most:
+        stop = min(search.stop + _CHUNK_BYTES, text.size)
+        data = await text.read(search.stop, stop)
+        await asyncio.to_thread(search.look, data, is_last=stop == text.size)
+    lines = [f"{one.start}: {one.text}" for one in search.hits]
+    what = f"{len(lines)} lines match" if len(lines) != 1 else "1 line matches"
+    end = "that is the end"
+    if search.stop < text.size:
+        end = f"to go on, start at {search.stop}"
+        if search.stop == asked.start:
+            end = "this pattern takes too long: write one that is simpler"
+    said = f"[{what} in bytes {asked.start} to {search.stop} of {text.size}; {end}]"
+    return Loaded("\n".join([said, *lines]))
