@@ -13,10 +13,10 @@ from psych_runtime._decisions import Choice, Edit
 from psych_runtime.errors import InputError, InvalidArgument
 from psych_runtime.runtime.requests import JsonLike, check_json
 from psych_runtime.tools.arguments import Malformed, check_arguments
-from psych_runtime.tools.registry import ToolRegistry
+from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.view import PendingApproval
 
-__all__ = ["Approve", "Approver", "approver"]
+__all__ = ["Approve", "Approver", "Asks", "Tools", "approver"]
 
 type Approver = Callable[[PendingApproval], Choice | None | Awaitable[Choice | None]]
 """Says what becomes of a call; None leaves it waiting."""
@@ -28,13 +28,17 @@ _QUESTION: Final = "approve (a), deny (d), edit (e), or leave it waiting (enter)
 _terminal: Final = threading.Lock()  # one question at a time: a line answers the one it stands at
 
 
-def approver(
-    approve: object, registry: ToolRegistry
-) -> Callable[[PendingApproval], Awaitable[Choice | None]] | None:
+type Asks = Callable[[PendingApproval, Tools], Awaitable[Choice | None]]
+"""Asks somebody about a call of one of these tools."""
+
+type Tools = Mapping[str, RegisteredTool]
+
+
+def approver(approve: object) -> Asks | None:
     """Return what is asked about each call, None for nobody. Raises InvalidArgument.
 
-    What is asked raises InvalidArgument for an edit that does not fit the tool in `registry`: a
-    Run would only ask anew. Whoever sits at a terminal is told, and asked again.
+    What is asked raises InvalidArgument for an edit that does not fit its tool: a Run would only
+    ask anew. Whoever sits at a terminal is told, and asked again.
     """
     if approve is None:
         return None
@@ -42,13 +46,13 @@ def approver(
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             problem = "this program has no terminal; pass a function, or call decide()"
             raise InvalidArgument(what="approve", problem=problem)
-        return lambda pending: _in_terminal(pending, registry)
+        return _in_terminal
     if not callable(approve):
         problem = 'pass "terminal", or a function of a pending approval'
         raise InvalidArgument(what="approve", problem=problem)
     function: Approver = approve
 
-    async def ask(pending: PendingApproval) -> Choice | None:
+    async def ask(pending: PendingApproval, tools: Tools) -> Choice | None:
         made = function(pending)
         choice = await made if inspect.isawaitable(made) else made
         if not (choice is None or choice in ("approve", "deny") or isinstance(choice, Edit)):
@@ -57,7 +61,7 @@ def approver(
                 '"approve", "deny", Edit({...}) or None'
             )
             raise InvalidArgument(what="approve", problem=problem)
-        misfit = _misfit(choice.arguments, pending, registry) if isinstance(choice, Edit) else None
+        misfit = _misfit(choice.arguments, pending, tools) if isinstance(choice, Edit) else None
         if misfit is not None:
             problem = f"the Edit of {pending.call_id} does not fit: {misfit}"
             raise InvalidArgument(what="approve", problem=f"{problem} Nothing was decided.")
@@ -67,18 +71,17 @@ def approver(
 
 
 def _misfit(
-    arguments: Mapping[str, JsonLike], pending: PendingApproval, registry: ToolRegistry
+    arguments: Mapping[str, JsonLike], pending: PendingApproval, tools: Tools
 ) -> str | None:
     """Return why edited arguments do not fit the tool, None when they do or nobody can say."""
-    kind, _, name = pending.identity.partition(":")
-    tool = registry.get(name) if kind == "code" else None
-    if tool is None:
+    tool = tools.get(pending.identity.partition(":")[2])
+    if tool is None or tool.identity != pending.identity:
         return None
     checked = check_arguments(tool, check_json(arguments, what=f"Edit of {pending.call_id}"))
     return checked.message if isinstance(checked, Malformed) else None
 
 
-async def _in_terminal(pending: PendingApproval, registry: ToolRegistry) -> Choice | None:
+async def _in_terminal(pending: PendingApproval, tools: Tools) -> Choice | None:
     """Ask in a thread that holds up neither the loop nor, given up, the end of the program."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Choice | None] = loop.create_future()
@@ -95,7 +98,7 @@ async def _in_terminal(pending: PendingApproval, registry: ToolRegistry) -> Choi
         choice, failure = None, None
         try:
             with _terminal:
-                choice = None if answer.done() else _ask(pending, registry)
+                choice = None if answer.done() else _ask(pending, tools)
         except BaseException as error:  # it is for whoever asked
             failure = error
         with suppress(RuntimeError):  # the loop has ended
@@ -105,7 +108,7 @@ async def _in_terminal(pending: PendingApproval, registry: ToolRegistry) -> Choi
     return await answer
 
 
-def _ask(pending: PendingApproval, registry: ToolRegistry) -> Choice | None:
+def _ask(pending: PendingApproval, tools: Tools) -> Choice | None:
     """Show the call, and read until the answer is one; the end of the input leaves it waiting."""
     arguments = json.dumps(pending.arguments, indent=2)  # escaped: nothing in it moves the cursor
     _say(f"\n{pending.identity} ({pending.risk}) wants to run with\n{arguments}")
@@ -119,14 +122,14 @@ def _ask(pending: PendingApproval, registry: ToolRegistry) -> Choice | None:
                 case "d" | "deny":
                     return "deny"
                 case "e" | "edit":
-                    edited = _edited(pending, registry)
+                    edited = _edited(pending, tools)
                     if edited is not None:
                         return edited
     except EOFError:
         return None
 
 
-def _edited(pending: PendingApproval, registry: ToolRegistry) -> Edit | None:
+def _edited(pending: PendingApproval, tools: Tools) -> Edit | None:
     """Read other arguments; None: they are not to be used, and why has been said."""
     try:
         arguments = json.loads(input("arguments as JSON: "))
@@ -137,7 +140,7 @@ def _edited(pending: PendingApproval, registry: ToolRegistry) -> Edit | None:
         _say("arguments are an object")
         return None
     try:
-        misfit = _misfit(arguments, pending, registry)
+        misfit = _misfit(arguments, pending, tools)
     except InputError as error:
         misfit = str(error)
     if misfit is None:

@@ -1,12 +1,12 @@
 """The on-ramp: store, registry, runtime and worker in one `async with`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 from psych_runtime._arguments import check_timeout
-from psych_runtime._consent import Approve, approver
+from psych_runtime._consent import Approve, Asks, Tools, approver
 from psych_runtime._decisions import Choice, decide
 from psych_runtime._reads import answer, stream, wait
 from psych_runtime._system import System
@@ -27,7 +27,7 @@ from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.common import Scope
 from psych_schema.record import Record
 from psych_schema.spec import Spec
-from psych_schema.view import AnswerView, PendingApproval, StatusView
+from psych_schema.view import AnswerView, StatusView
 
 __all__ = ["Session", "session"]
 
@@ -44,7 +44,7 @@ class Session:
         runtime: Runtime,
         worker: Worker,
         scope: Scope,
-        approve: Callable[[PendingApproval], Awaitable[Choice | None]] | None = None,
+        approve: Asks | None = None,
     ) -> None:
         self.runtime = runtime
         self.worker = worker
@@ -106,7 +106,9 @@ class Session:
                 the tool; nothing was decided, and the Run waits on.
         """
         check_timeout(timeout_seconds)
-        run = await self.start(spec, message, continues=continues)
+        version = spec if isinstance(spec, Version) else await self.publish(spec)
+        tools = self.runtime.granted(version.spec)
+        run = await self.start(version, message, continues=continues)
         clock = asyncio.get_running_loop().time
         end = None if timeout_seconds is None else clock() + timeout_seconds
         while True:
@@ -124,7 +126,7 @@ class Session:
                 raise WaitTimeout(
                     run_id=run.run_id, until=error.until, timeout_seconds=seconds
                 ) from None
-            decisions = await self._choices(status, end, timeout_seconds)
+            decisions = await self._choices(status, tools, end, timeout_seconds)
             if not decisions:
                 return await answer(self.store, run.run_id, scope=self.scope)
             await decide(
@@ -137,7 +139,7 @@ class Session:
             )
 
     async def _choices(
-        self, status: StatusView, end: float | None, timeout_seconds: float | None
+        self, status: StatusView, tools: Tools, end: float | None, timeout_seconds: float | None
     ) -> dict[str, Choice]:
         """Ask about each call that waits for consent. Raises WaitTimeout at the loop's `end`."""
         choices: dict[str, Choice] = {}
@@ -145,7 +147,7 @@ class Session:
         try:
             async with limit:
                 for pending in status.pending_approvals if self._approve else ():
-                    choice = await self._approve(pending) if self._approve else None
+                    choice = await self._approve(pending, tools) if self._approve else None
                     if choice is not None:
                         choices[pending.approval_id] = choice
         except TimeoutError:
@@ -197,7 +199,7 @@ async def session(
         policy, blob, offload_bytes, secrets, egress, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
-    decides = approver(approve, registry)
+    decides = approver(approve)
     registry.register_all(tools)
     scope = Scope(tenant=tenant)
     if store is not None and not isinstance(store, str):

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -15,10 +16,16 @@ from pydantic import JsonValue
 
 from psych_runtime import (
     AgentSpec,
+    Ask,
+    BuiltinTool,
     CodeTool,
     Edit,
+    HttpTool,
     InvalidArgument,
     ModelRef,
+    Policy,
+    Scope,
+    ToolFacts,
     WaitTimeout,
     decide,
     list_runs,
@@ -37,6 +44,17 @@ SPEC = AgentSpec(
     instructions="Pay.",
     model=ModelRef(model="scripted"),
     tools=[CodeTool(name="pay")],
+)
+LOOK_UP = HttpTool(
+    name="look_up",
+    description="Look up the weather.",
+    method="GET",
+    url="https://weather.example/{city}",
+    input_schema={
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
 )
 PROGRAM = """
 import asyncio
@@ -66,6 +84,15 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+class AskAlways(Policy):
+    """Asks about every call."""
+
+    async def decide_tool(
+        self, scope: Scope, tool: ToolFacts, arguments: Mapping[str, JsonValue]
+    ) -> Ask:
+        return Ask()
 
 
 async def pay(to: str, cents: int) -> str:
@@ -176,6 +203,28 @@ async def test_app_3_an_edit_that_does_not_fit_is_told_to_whoever_asks(
     assert words in caught.value.problem
     assert 'Expected: {"cents": integer, "to": string}' in caught.value.problem
     assert PAID == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "edit", "words"),
+    [
+        (LOOK_UP, {"city": "Rome"}, Edit({"city": ".."}), ". and .. may not be a step"),
+        (LOOK_UP, {"city": "Rome"}, Edit({"town": "Rome"}), "city is required"),
+        (BuiltinTool(name="wait_for_time"), {"seconds": 1}, Edit({"seconds": "long"}), "number"),
+    ],
+    ids=["path", "name", "builtin"],
+)
+async def test_app_3_an_edit_is_judged_by_the_tool_that_the_spec_describes(
+    tool: HttpTool | BuiltinTool, arguments: dict[str, JsonValue], edit: Edit, words: str
+) -> None:
+    """HTTP tools and our own are in no registry."""
+    spec = SPEC.model_copy(update={"tools": (tool,)})
+    model = FakeModel().turn(tool_calls=[(tool.name, arguments)])
+    async with session(model, policy=AskAlways(), approve=lambda _: edit) as s:
+        with pytest.raises(InvalidArgument) as caught:
+            await s.ask(spec, "Go.")
+    assert "does not fit" in caught.value.problem
+    assert words in caught.value.problem
 
 
 @pytest.mark.parametrize("odd", [True, "yes", {"cents": 3}])
