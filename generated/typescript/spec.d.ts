@@ -251,7 +251,7 @@ export interface QuestionRules {
   on_expiry?: Expiry;
 }
 
-/** How many bytes an answer may have. */
+/** How many bytes an answer may have; of JSON and text no more than 16 MiB are read. */
 export type ResponseBound = number;
 
 /** How much of a tool's result the model is shown; it reads the rest with read_result and search_result. */

@@ -45,8 +45,8 @@ type Retries = Annotated[int, Field(ge=0, le=5, strict=True)]
 "How often a request that may be sent again is; 0 is never."
 type ToolTimeout = Annotated[float, Field(gt=0.0, le=3600.0, strict=True, allow_inf_nan=False)]
 "How long a call may take in seconds, all its requests together."
-type ResponseBound = Annotated[int, Field(ge=1, le=4194304, strict=True)]
-"How many bytes an answer may have."
+type ResponseBound = Annotated[int, Field(ge=1, le=64000000, strict=True)]
+"How many bytes an answer may have; of JSON and text no more than 16 MiB are read."
 
 
 class BuiltinTool(Closed):

@@ -14,7 +14,15 @@ from pydantic_core import to_json
 from psych_runtime.core._prefix import Prefix
 from psych_runtime.core.codec import is_erased
 from psych_runtime.core.models import trusted
-from psych_runtime.core.preview import Whole, file_line, is_text, preview, text_of
+from psych_runtime.core.preview import (
+    MAX_ATTACHED_BYTES,
+    Whole,
+    file_line,
+    is_text,
+    preview,
+    text_of,
+    unshown_line,
+)
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_schema.common import BlobRef
 from psych_schema.model import (
@@ -201,6 +209,8 @@ class Conversation:
             parts = result.parts if result else ()
             if record.shown_bytes is not None:
                 parts = tuple(self._shown(record, parts, record.shown_bytes))
+            if any(isinstance(one, BlobPart) for one in parts):
+                parts = tuple(self._with_room(parts))
             if result and result.message is not None:
                 parts = (*parts, _text_part(text=result.message))
             failed = record.outcome != "ok"
@@ -229,6 +239,18 @@ class Conversation:
                 yield _text_part(text=file_line(one, result=name))
             else:
                 yield one
+
+    def _with_room(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Yield parts, and a line for each file that would make every later request too large."""
+        blobs = dict(self.blobs)
+        for one in parts:
+            if isinstance(one, BlobPart):
+                blobs[one.blob.hash] = one.blob
+                if sum(ref.bytes for ref in blobs.values()) > MAX_ATTACHED_BYTES:
+                    del blobs[one.blob.hash]
+                    yield _text_part(text=unshown_line(one))
+                    continue
+            yield one
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
         """Let the summary stand for every message up to that of the record `upto`."""

@@ -13,7 +13,19 @@ from pydantic_core import to_json
 from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 
-__all__ = ["Whole", "compact_text_of", "file_line", "is_text", "preview", "text_of"]
+__all__ = [
+    "MAX_ATTACHED_BYTES",
+    "Whole",
+    "compact_text_of",
+    "file_line",
+    "is_text",
+    "preview",
+    "text_of",
+    "unshown_line",
+]
+
+MAX_ATTACHED_BYTES: Final = 32 * 1024 * 1024
+"""What the images and files of one request may have together: no provider takes more."""
 
 _JSON: Final = ("application/json", "+json")
 
@@ -71,6 +83,15 @@ def file_line(part: BlobPart, *, result: str) -> str:
     return (
         f"[{name}, {part.blob.media_type}, {part.blob.bytes} bytes, is not shown here. Read it "
         f'with read_result, or look for something with search_result: result="{result}"]'
+    )
+
+
+def unshown_line(part: BlobPart) -> str:
+    """Return what stands for a tool's file that no request has room for any more."""
+    name = "a file" if part.name is None else part.name
+    return (
+        f"[{name}, {part.blob.media_type}, {part.blob.bytes} bytes, cannot be shown: the images "
+        f"and files of a conversation have at most {MAX_ATTACHED_BYTES} bytes together]"
     )
 
 

@@ -4,9 +4,10 @@ import contextlib
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from psych_runtime.core.codec import decode
+from psych_runtime.core.preview import MAX_ATTACHED_BYTES
 from psych_runtime.errors import BlobNotFound, UnsendableRequest
 from psych_runtime.runtime.commit import ask_surely
 from psych_schema.common import BlobRef
@@ -15,10 +16,7 @@ from psych_schema.record import RunAdmitted
 if TYPE_CHECKING:
     from psych_runtime.runtime.attempt import Attempt
 
-__all__ = ["MAX_ATTACHED_BYTES", "Attachments"]
-
-MAX_ATTACHED_BYTES: Final = 32 * 1024 * 1024
-"""What the images and files of one request may have together: no provider takes more."""
+__all__ = ["Attachments"]
 
 
 class _Read(NamedTuple):

@@ -16,6 +16,7 @@ from psych_runtime.core.redaction import Redactor
 from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
 from psych_runtime.tools.attachment import Attachment
 from psych_runtime.tools.executed import RAN, Executed, failed
+from psych_runtime.tools.returned import TOO_LARGE
 from psych_runtime.tools.text import clip, ended, quote
 from psych_schema.record import ToolResult
 from psych_schema.spec import HttpTool
@@ -24,6 +25,7 @@ __all__ = ["PERHAPS", "Reply", "is_again", "judge", "retry_after_seconds"]
 
 _PIECE_BYTES: Final = 1024
 _LONG_CHARACTERS: Final = 16 * 1024
+_MAX_TEXT_BYTES: Final = 16 * 1024 * 1024  # more as a result is kept by nobody
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\u2028\u2029]+")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 PERHAPS: Final = "It may or may not have taken effect: find out before you repeat it."
@@ -135,7 +137,7 @@ def _guessed(tool: HttpTool, reply: Reply, redactor: Redactor) -> JsonValue:
 
 
 def _json(tool: HttpTool, text: str, redactor: Redactor) -> JsonValue:
-    bound = 4 * tool.max_response_bytes  # the body is bounded already, in its own encoding
+    bound = 4 * _MAX_TEXT_BYTES  # the body is bounded already, in its own encoding
     try:
         value = parse_json(text, what="the answer", max_bytes=bound)
     except (InvalidPayload, PayloadTooLarge) as error:
@@ -177,6 +179,9 @@ def _content_type(headers: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _decoded(body: bytes, charset: str) -> str:
+    if len(body) > _MAX_TEXT_BYTES:
+        sizes = f"{len(body)} bytes of text, the bound is {_MAX_TEXT_BYTES}"
+        raise _Unreadable(TOO_LARGE, f"the service answered {sizes}; ask for less")
     charset = {"utf8": "utf-8", "latin-1": "iso-8859-1", "ascii": "us-ascii"}.get(charset, charset)
     if charset not in _CHARSETS:
         problem = f"the service answered text in {quote(charset)}, which is not read here"

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.conversation import Conversation, input_parts
+from psych_runtime.core.preview import MAX_ATTACHED_BYTES
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_runtime.testing import LogBuilder
 from psych_schema.common import BlobRef
@@ -207,6 +208,26 @@ def test_d_5_a_call_that_did_not_succeed_is_flagged(outcome: str, failed: bool) 
     assert answer == ToolMessage(
         call_id=call, parts=(*parts, TextPart(text="so it went")), failed=failed
     )
+
+
+def test_tool_6_files_that_no_request_has_room_for_are_told_of_in_words() -> None:
+    """What a tool returned must not make every later request one that cannot be sent."""
+    half = MAX_ATTACHED_BYTES // 2
+    log, calls = asked("photo", "scan", "photo")
+    images = [
+        BlobRef(hash=letter * 64, bytes=size, media_type="image/png")
+        for letter, size in (("a", half), ("b", half + 1), ("a", half))
+    ]
+    for call, image in zip(calls, images, strict=True):
+        log.start(call)
+        part = BlobPart(blob=image, name=f"{call}.png")
+        log.finish(call, result=ToolResult(parts=(part,)), attachments=(image,))
+    first, second, same = (message.parts for message in log.conversation.messages[-3:] if message)
+    assert [part.kind for part in (*first, *second, *same)] == ["blob", "text", "blob"]
+    [line] = second
+    assert isinstance(line, TextPart)
+    assert line.text.startswith(f"[{calls[1]}.png, image/png, {half + 1} bytes, cannot be shown")
+    assert sum(one.bytes for one in log.conversation.blobs.values()) <= MAX_ATTACHED_BYTES
 
 
 def test_d_5_a_refused_call_is_flagged_and_says_why() -> None:

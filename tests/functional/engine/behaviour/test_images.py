@@ -8,11 +8,11 @@ from pydantic import JsonValue
 
 from psych_runtime.api import dispatch, publish
 from psych_runtime.blob.memory import MemoryBlobStore
+from psych_runtime.core.preview import MAX_ATTACHED_BYTES
 from psych_runtime.errors import BlobUnavailable
 from psych_runtime.model.openai import OpenAIClient
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.attachments import MAX_ATTACHED_BYTES
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.testing import LogBuilder
 from psych_runtime.testing.fake_model import FakeModel
