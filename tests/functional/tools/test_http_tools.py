@@ -258,7 +258,7 @@ async def test_tool_4_a_long_or_binary_error_body_stays_bounded() -> None:
         (answer(200, b'"\xff"', content_type="application/json"), "answer_unreadable", "byte 1"),
         (answer(200, b"a\xffb", content_type="text/plain"), "answer_unreadable", "byte 1"),
         (answer(200, b"x", content_type="text/plain; charset=ebcdic"), "answer_unreadable", "ebc"),
-        (answer(200, b"\x89PNG", content_type="image/png"), "answer_unsupported", "image/png"),
+        (answer(200, b"\x89PNG", content_type="image/png"), "no_blob_store", "no blob store"),
         (answer(200, b"x" * 999_999, content_type="text/plain"), "egress_failed", "1000 bytes"),
         (answer(200, b"xx", content_encoding="gzip"), "egress_failed", "encoded"),
         (b"what?", "egress_failed", "no HTTP"),
