@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from psych_runtime._arguments import check_timeout
 from psych_runtime._consent import Approve, approver
@@ -27,6 +27,9 @@ from psych_schema.common import Scope
 from psych_schema.record import Record
 from psych_schema.spec import Spec
 from psych_schema.view import AnswerView, PendingApproval, StatusView
+
+if TYPE_CHECKING:
+    from psych_runtime.egress import Proxy
 
 __all__ = ["Session", "session"]
 
@@ -177,6 +180,7 @@ async def session(
     blob: BlobStore | None = None,
     secrets: SecretResolver | None = None,
     egress: EgressPolicy | None = None,
+    proxy: "Proxy | None" = None,
     context: Callable[[Scope | None], None] | None = None,
     system: System | None = None,
 ) -> AsyncIterator[Session]:
@@ -192,7 +196,7 @@ async def session(
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
             or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
             raises InvalidArgument, and at the terminal it is said and asked again.
-        policy, blob, secrets, egress, context, system: as for Runtime.
+        policy, blob, secrets, egress, proxy, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
     decides = approver(approve, registry)
@@ -216,6 +220,7 @@ async def session(
             blob=blob,
             secrets=secrets,
             egress=egress,
+            proxy=proxy,
             context=context,
             system=system,
         )

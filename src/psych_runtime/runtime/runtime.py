@@ -25,7 +25,7 @@ from psych_schema.common import Scope
 from psych_schema.spec import AgentSpec, BuiltinTool, HttpTool
 
 if TYPE_CHECKING:
-    from psych_runtime.egress import Outbound
+    from psych_runtime.egress import Outbound, Proxy
 
 __all__ = ["Runtime"]
 
@@ -43,6 +43,7 @@ class Runtime:
         memory: where agents remember; the default is the store, apart for each principal.
         secrets: gives the values of secrets that Specs name; without it there are none.
         egress: judges the addresses that Specs name; the default allows public ones only.
+        proxy: which forward proxy the requests of tools go through; the environment names none.
         blob: keeps images, files and what is too large for the log; without it there are none.
         context: called with a Run's scope inside its own empty contextvars.Context, and with
             None inside the worker's; sets what tools and clients shall find there (RUN-12).
@@ -60,6 +61,7 @@ class Runtime:
         blob: BlobStore | None = None,
         secrets: SecretResolver | None = None,
         egress: EgressPolicy | None = None,
+        proxy: "Proxy | None" = None,
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
@@ -79,6 +81,8 @@ class Runtime:
             _check_port(secrets, ("resolve",), what="secrets", remedy="pass a SecretResolver")
         if egress is not None:
             _check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
+        if proxy is not None:
+            _check_port(proxy, ("bypasses",), what="proxy", remedy="pass Proxy(url)")
         self.store = store
         self.blob = blob
         self.registry = ToolRegistry() if registry is None else registry
@@ -87,6 +91,7 @@ class Runtime:
         self.memory: MemoryStore = StoredMemory(store, self.system) if memory is None else memory
         self.secrets: SecretResolver = NoSecrets() if secrets is None else secrets
         self._egress = egress
+        self._proxy = proxy
         self._outbound: Outbound | None = None
         self._clients = clients
         self._context = context
@@ -165,7 +170,8 @@ class Runtime:
         if self._outbound is None:
             from psych_runtime.egress import EgressRules, Outbound
 
-            self._outbound = Outbound(EgressRules() if self._egress is None else self._egress)
+            policy = EgressRules() if self._egress is None else self._egress
+            self._outbound = Outbound(policy, proxy=self._proxy)
         return self._outbound
 
     async def aclose(self) -> None:
