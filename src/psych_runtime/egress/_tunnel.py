@@ -23,7 +23,7 @@ _END: Final = re.compile(rb"\n\r?\n")
 _MOST_BYTES: Final = 8192
 """Of a proxy's answer to CONNECT, with answers that precede it (1xx)."""
 
-_ELSEWHERE: Final = "is `Proxy(...)` its address?"
+_ELSEWHERE: Final = "see to the URL in `Proxy(...)`"
 _NO_PROXY: Final = f"what answers there is no HTTP proxy; {_ELSEWHERE}"
 _NO_TLS: Final = (
     "the proxy speaks no TLS, or shows a certificate that nobody trusts for its name; "
@@ -131,7 +131,7 @@ class Tunnel(httpcore2.AsyncNetworkBackend):
     def _refused(self, status: int) -> httpcore2.ProxyError:
         """Say what a status means, and what to do about it."""
         if status == 407 and self._proxy.has_credentials:
-            problem = "the proxy takes these credentials not, or not as Basic (407)"
+            problem = "the proxy does not take these credentials, or not as Basic (407)"
             return httpcore2.ProxyError(f"{problem}; see to `Proxy(username=..., password=...)`")
         if status == 407:
             problem = "the proxy wants to know who asks (407)"

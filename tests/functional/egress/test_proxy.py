@@ -367,21 +367,18 @@ async def test_sec_2_credentials_of_the_proxy_are_for_the_proxy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("credentials", "problem"),
+    ("password", "problem"),
     [
-        ({}, r"the proxy wants to know who asks \(407\); give `Proxy\(username="),
-        (
-            {"username": "ann", "password": "wrong"},
-            r"the proxy takes these credentials not, or not as Basic \(407\); see to",
-        ),
+        (None, r"the proxy wants to know who asks \(407\); give `Proxy\(username="),
+        ("wrong", r"the proxy does not take these credentials, or not as Basic \(407\); see to"),
     ],
 )
 async def test_sec_1_a_proxy_that_asks_who_it_is_is_asked_once(
-    credentials: dict[str, str], problem: str
+    password: str | None, problem: str
 ) -> None:
     """However many addresses a name has: wrong credentials may lock the account."""
     async with ForwardProxy(authorization=_basic("ann", "right")) as proxy:
-        way = Proxy(proxy.url, **credentials)  # type: ignore[arg-type]  # two texts
+        way = Proxy(proxy.url, username=password and "ann", password=password)
         outbound = Outbound(proxy=way, resolve=_names(_PUBLIC, _OTHER, _SIX))
         with pytest.raises(EgressFailed, match=problem) as caught:
             await outbound.send(ACME, get("http://api.test/"))
@@ -409,12 +406,14 @@ async def test_sec_1_a_proxy_that_does_not_connect_leaves_time_for_the_next_addr
     """Silence about one address is no silence about all."""
     async with Loopback(stall(), stall(b"HTTP/1.1 200 OK\r\n\r\n")) as proxy:
         outbound = Outbound(proxy=Proxy(proxy.url("")), resolve=_names(_OTHER, _PUBLIC))
-        request = OutboundRequest(method="GET", url="http://api.test/", connect_seconds=0.4)
+        request = OutboundRequest(method="GET", url="http://api.test/", connect_seconds=2)
         sending = asyncio.create_task(outbound.send(ACME, request))
-        await proxy.until_asked(3)  # CONNECT, CONNECT, and what is meant for the target
-        sending.cancel()
-        await asyncio.wait([sending])
+        third = asyncio.create_task(proxy.until_asked(3))  # what is meant for the target
+        await asyncio.wait([sending, third], return_when=asyncio.FIRST_COMPLETED)
         await outbound.aclose()
+        with pytest.raises(EgressFailed, match="the connection broke"):
+            await sending
+        third.cancel()
     assert [asked.target for asked in proxy.asked] == [f"{_OTHER}:80", f"{_PUBLIC}:80", "/"]
 
 

@@ -25,7 +25,7 @@ from tests.servers.forward_proxy import ForwardProxy
 
 _TARGET = "93.184.215.14:443"
 _OK = b"HTTP/1.1 200 Connection established\r\n"
-_NO_PROXY = "what answers there is no HTTP proxy; is `Proxy(...)` its address?"
+_NO_PROXY = "what answers there is no HTTP proxy; see to the URL in `Proxy(...)`"
 _TOO_LONG = "the proxy's answer has more than 8192 bytes before its end"
 _UNASKED = "the proxy sent what nobody had asked for; its connection is not used"
 _SILENT = "the proxy did not connect within the time allowed"
@@ -108,7 +108,7 @@ async def test_sec_1_a_proxy_that_takes_its_time_is_left(script: Script) -> None
     async with Loopback(script) as proxy:
         outbound = Outbound(proxy=Proxy(proxy.url("")), resolve=_names())
         with pytest.raises(EgressFailed) as caught:
-            await outbound.send(ACME, _request(seconds=0.2))
+            await outbound.send(ACME, _request(seconds=0.5))
         await proxy.until_closed()
         await outbound.aclose()
     assert (caught.value.problem, caught.value.sent) == (_SILENT, False)
@@ -127,7 +127,7 @@ async def test_sec_1_a_proxy_that_drips_has_no_more_time() -> None:
     async with Loopback(_dribble) as proxy:
         outbound = Outbound(proxy=Proxy(proxy.url("")), resolve=_names())
         with pytest.raises(EgressFailed) as caught:
-            await outbound.send(ACME, _request(seconds=0.2))
+            await outbound.send(ACME, _request(seconds=0.5))
         await proxy.until_closed()
         await outbound.aclose()
     assert (caught.value.problem, caught.value.sent) == (_SILENT, False)
@@ -166,7 +166,7 @@ async def test_sec_1_a_proxy_that_is_not_there_is_named_by_its_part_alone() -> N
         ):
             outbound = Outbound(proxy=Proxy(url), resolve=look_up)
             with pytest.raises(EgressFailed) as caught:
-                await outbound.send(ACME, _request(seconds=0.3))
+                await outbound.send(ACME, _request(seconds=0.5))
             await outbound.aclose()
             assert caught.value.problem.startswith(problem)
             assert "`Proxy(" in caught.value.problem
@@ -224,7 +224,7 @@ async def test_sec_2_credentials_of_a_proxy_are_not_shown(case: str) -> None:
         way = Proxy(proxy.url(""), username="ann", password=_CANARY)
         outbound = Outbound(proxy=way, resolve=_names())
         with Logs() as logs, pytest.raises(EgressFailed) as caught:
-            await outbound.send(ACME, _request(seconds=0.3))
+            await outbound.send(ACME, _request(seconds=0.5))
         await outbound.aclose()
     (asked,) = proxy.asked
     assert asked.headers["proxy-authorization"] == f"Basic {_PAIR}"

@@ -94,7 +94,7 @@ async def test_sec_2_a_proxy_that_refuses_tells_the_model_nothing_of_its_own(
     assert ended.result is not None
     assert ended.failure.code == "egress_failed"
     message = ended.result.message or ""
-    assert "the proxy takes these credentials not, or not as Basic (407)" in message
+    assert "the proxy does not take these credentials, or not as Basic (407)" in message
     assert "Nothing was sent" in message
     assert (len(proxy.asked), there.asked) == (1, [])
     assert in_sqlite(file, CANARY) == []
