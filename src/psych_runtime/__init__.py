@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from psych_runtime.core.fold import RunState
     from psych_runtime.core.issues import Issue
     from psych_runtime.core.spec_file import load_spec
+    from psych_runtime.egress.proxy import Proxy
     from psych_runtime.egress.rules import EgressRules, Permit
     from psych_runtime.errors import (
         ApprovalConflict,
@@ -237,6 +238,7 @@ __all__ = [
     "PayloadTooLarge",
     "Permit",
     "Policy",
+    "Proxy",
     "PsychError",
     "QuestionRules",
     "QueueFull",
@@ -351,6 +353,7 @@ _HOMES: Final = {
         "VersionNotFound WaitNotFound WaitOver WaitTimeout"
     ),
     "psych_runtime.model.anthropic": "AnthropicClient",
+    "psych_runtime.egress.proxy": "Proxy",
     "psych_runtime.egress.rules": "EgressRules Permit",
     "psych_runtime.model.openai": "OpenAIClient",
     "psych_runtime.ports.blob": "BlobStore",

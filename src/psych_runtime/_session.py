@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from psych_runtime._arguments import check_timeout
 from psych_runtime._consent import Approve, Asks, Tools, approver
@@ -28,6 +28,9 @@ from psych_schema.common import Scope
 from psych_schema.record import Record
 from psych_schema.spec import Spec
 from psych_schema.view import AnswerView, StatusView
+
+if TYPE_CHECKING:
+    from psych_runtime.egress import Proxy
 
 __all__ = ["Session", "session"]
 
@@ -181,6 +184,7 @@ async def session(
     offload_bytes: int = MAX_CONTENT_BYTES,
     secrets: SecretResolver | None = None,
     egress: EgressPolicy | None = None,
+    proxy: "Proxy | None" = None,
     context: Callable[[Scope | None], None] | None = None,
     system: System | None = None,
 ) -> AsyncIterator[Session]:
@@ -196,24 +200,15 @@ async def session(
             or a function of the pending approval that returns "approve", "deny", `Edit({...})`,
             or None to leave it waiting. An edit that does not fit the tool is refused: `ask`
             raises InvalidArgument, and at the terminal it is said and asked again.
-        policy, blob, offload_bytes, secrets, egress, context, system: as for Runtime.
+        policy, blob, offload_bytes, secrets, egress, proxy, context, system: as for Runtime.
     """
     registry = ToolRegistry() if registry is None else registry
     decides = approver(approve)
     registry.register_all(tools)
     scope = Scope(tenant=tenant)
-    if store is not None and not isinstance(store, str):
-        check_store(store)
     async with AsyncExitStack() as opened:
-        if store is None or isinstance(store, str):
-            url = "memory://" if store is None else store
-            store = await opened.enter_async_context(open_store(url))
-            if url.startswith(_MIGRATED):
-                await store.migrate()
-            else:
-                await store.workers()  # or the first to hear of missing tables is the worker
         runtime = Runtime(
-            store=store,
+            store=await opened.enter_async_context(_opened(store)),
             model=model,
             registry=registry,
             policy=policy,
@@ -221,6 +216,7 @@ async def session(
             offload_bytes=offload_bytes,
             secrets=secrets,
             egress=egress,
+            proxy=proxy,
             context=context,
             system=system,
         )
@@ -228,6 +224,22 @@ async def session(
         worker = Worker(runtime, grace_seconds=_GRACE_SECONDS)
         async with _at_work(worker):
             yield Session(runtime, worker, scope, decides)
+
+
+@asynccontextmanager
+async def _opened(store: Store | str | None) -> AsyncIterator[Store]:
+    """Give a store as it is, or open what a URL names; what is this program's own is migrated."""
+    if store is not None and not isinstance(store, str):
+        check_store(store)
+        yield store
+        return
+    url = "memory://" if store is None else store
+    async with open_store(url) as there:
+        if url.startswith(_MIGRATED):
+            await there.migrate()
+        else:
+            await there.workers()  # or the first to hear of missing tables is the worker
+        yield there
 
 
 @asynccontextmanager

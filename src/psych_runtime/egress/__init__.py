@@ -7,6 +7,7 @@ from psych_runtime.egress.client import Bounds, make_client
 from psych_runtime.egress.endpoint import Answer, Endpoint
 from psych_runtime.egress.gate import Gate, OneOrigin, Origin
 from psych_runtime.egress.outbound import Outbound
+from psych_runtime.egress.proxy import Proxy
 from psych_runtime.egress.request import OutboundAnswer, OutboundRequest
 from psych_runtime.egress.rules import EgressRules, Permit
 
@@ -22,5 +23,6 @@ __all__ = [
     "OutboundAnswer",
     "OutboundRequest",
     "Permit",
+    "Proxy",
     "make_client",
 ]

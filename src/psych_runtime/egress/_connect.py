@@ -9,6 +9,7 @@ from typing import Final
 import httpcore2
 
 from psych_runtime.egress._addresses import Address, read_address
+from psych_runtime.egress._failures import Unreached
 from psych_runtime.egress.gate import Origin
 from psych_runtime.errors import EgressDenied
 from psych_runtime.ports.egress import Destination, EgressPolicy
@@ -39,6 +40,10 @@ class Judge:
         self._policy = policy
         self._scope = scope
         self.origin = origin
+
+    def exempt(self, origin: Origin) -> "Judge":
+        """Return the judge of an origin that the operator wrote, who asks nobody."""
+        return Judge(None, self._scope, origin)
 
     async def check(self, address: Address | None) -> None:
         """Return when it is allowed. Raises EgressDenied, PolicyBroke."""
@@ -77,21 +82,25 @@ class JudgedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """Look the host up, judge every address, connect to the first that answers.
 
-        All of it takes at most `timeout`, of which each address has an equal share.
+        All of it takes at most `timeout`, of whose rest each address has an equal share.
         """
         origin = self._judge.origin
         if (host, port) != (origin.host, origin.port):
             raise EgressDenied(host=host, reason=f"this connection is for {origin} only")
-        limit = asyncio.timeout(timeout)
+        time = asyncio.get_running_loop().time
+        deadline = None if timeout is None else time() + timeout
+        limit = asyncio.timeout_at(deadline)
+        addresses: list[Address] = []
         try:
             async with limit:
                 addresses = await self._judged()
-                share = None if timeout is None else timeout / len(addresses)
-                return await self._first(addresses, share, local_address, socket_options)
         except TimeoutError:
             if not limit.expired():
                 raise
-        raise httpcore2.ConnectTimeout
+        if not addresses:
+            raise httpcore2.ConnectTimeout
+        share = None if deadline is None else max(0.0, deadline - time()) / len(addresses)
+        return await self._first(addresses, share, local_address, socket_options)
 
     async def connect_unix_socket(
         self,
@@ -117,7 +126,7 @@ class JudgedBackend(httpcore2.AsyncNetworkBackend):
             try:
                 texts = await self._resolve(origin.host, origin.port)
             except OSError as error:
-                problem = f"the name cannot be looked up: {error.strerror or 'no answer'}"
+                problem = f"the name cannot be looked up here: {error.strerror or 'no answer'}"
                 raise httpcore2.ConnectError(problem) from None
         if not 0 < len(texts) <= _MOST_ADDRESSES:
             problem = f"the name has {len(texts)} addresses, at most {_MOST_ADDRESSES} are judged"
@@ -149,6 +158,8 @@ class JudgedBackend(httpcore2.AsyncNetworkBackend):
                     local_address=local_address,
                     socket_options=socket_options,
                 )
+            except Unreached as error:
+                failure = error
             except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = type(error)("nobody answers there")  # the text has the address
             else:

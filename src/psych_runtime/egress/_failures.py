@@ -5,7 +5,12 @@ from typing import Final
 import httpcore2
 import httpx2
 
-__all__ = ["CLIENT_ERRORS", "problem_of"]
+__all__ = ["CLIENT_ERRORS", "Unreached", "problem_of"]
+
+
+class Unreached(httpcore2.ProxyError):
+    """The proxy did not connect to this address; it may connect to another."""
+
 
 CLIENT_ERRORS: Final = (
     httpcore2.NetworkError,
@@ -42,8 +47,10 @@ def problem_of(error: Exception, *, detail: str | None = None) -> str:
     """Say what `error` means.
 
     Only why there is no connection is told as the system says it: `detail`, or the error's own
-    text. Others repeat what came.
+    text. Others repeat what came. What a ProxyError says is in words of our own.
     """
+    if isinstance(error, httpcore2.ProxyError):
+        return str(error)
     problem = next((text for kinds, text in _PROBLEMS if isinstance(error, kinds)), "no answer")
     detail = (str(error) if detail is None else detail)[:_DETAIL_CHARACTERS]
     if detail and isinstance(error, _CONNECT):

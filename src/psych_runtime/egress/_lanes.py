@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 import httpcore2
 
 from psych_runtime.egress._connect import Judge, JudgedBackend, Resolver
+from psych_runtime.egress._tunnel import Tunnel
 from psych_runtime.egress.client import Bounds
 from psych_runtime.egress.gate import Origin
+from psych_runtime.egress.proxy import Proxy
 from psych_runtime.errors import EgressDenied, EgressFailed
 
 __all__ = ["LaneKey", "Lanes"]
@@ -45,9 +47,10 @@ class Lanes:
     their next request, for at most `idle_seconds` each.
     """
 
-    def __init__(self, bounds: Bounds, resolve: Resolver) -> None:
+    def __init__(self, bounds: Bounds, resolve: Resolver, proxy: Proxy | None) -> None:
         self._bounds = bounds
         self._resolve = resolve
+        self._proxy = proxy
         self._slots = asyncio.Semaphore(bounds.max_connections)
         self._lanes: dict[LaneKey, _Lane] = {}  # the least recently used one first
         self._closing: set[asyncio.Task[None]] = set()
@@ -119,7 +122,8 @@ class Lanes:
             self._end(each)
 
     def _opened(self, judge: Judge, ssl_context: ssl.SSLContext) -> _Lane:
-        backend = JudgedBackend(judge, self._resolve)
+        way = None if self._proxy is None else Tunnel(self._proxy, judge, self._resolve)
+        backend = JudgedBackend(judge, self._resolve, way)
         pool = httpcore2.AsyncConnectionPool(
             ssl_context=ssl_context,
             max_connections=self._bounds.max_connections,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import httpcore2
-import httpx2
 
 from psych_runtime.egress._connect import Judge, PolicyBroke, Resolver, SystemResolver
 from psych_runtime.egress._failures import CLIENT_ERRORS, problem_of
@@ -16,8 +15,10 @@ from psych_runtime.egress._quiet import keep_logs_quiet
 from psych_runtime.egress._reading import read_url
 from psych_runtime.egress._redirect import Hop, location_of, next_hop, wire_headers
 from psych_runtime.egress._response import give_back, read_answer
+from psych_runtime.egress._trust import Trust
 from psych_runtime.egress.client import Bounds
 from psych_runtime.egress.gate import Origin
+from psych_runtime.egress.proxy import Proxy
 from psych_runtime.egress.request import OutboundAnswer, OutboundRequest
 from psych_runtime.egress.rules import EgressRules
 from psych_runtime.errors import EgressDenied, EgressFailed, InvalidArgument
@@ -33,15 +34,16 @@ class Outbound:
     """Sends requests that a Spec, a tenant or a model named, each judged for its scope.
 
     A name is looked up once for a connection, every address of it is judged, and exactly a judged
-    one is connected to. No proxy, certificate bundle or netrc of the environment is used. Scopes
-    share no connection, and no answer sets a cookie.
+    one is connected to, by way of `proxy` if there is one. No proxy, certificate bundle or netrc
+    of the environment is used. Scopes share no connection, and no answer sets a cookie.
 
     Args:
         policy: None is EgressRules(): public addresses only.
         allowed_origins: what the operator's code named, as `https://host:port`: reached by every
             scope without a question, for exactly that scheme, host and port. A redirect from
             elsewhere is judged even when it leads there.
-        resolve: how names are looked up; None asks the system.
+        proxy: which proxy all requests go through but those that it says itself; None is none.
+        resolve: how names are looked up, that of the proxy too; None asks the system.
         bounds: how many connections, and how long idle ones stay; None is the default Bounds.
             The times of connecting and reading are those of each request.
         ssl_context: for a private certificate authority; None is the system's trust.
@@ -55,6 +57,7 @@ class Outbound:
         policy: EgressPolicy | None = None,
         *,
         allowed_origins: Iterable[str] = (),
+        proxy: Proxy | None = None,
         resolve: Resolver | None = None,
         bounds: Bounds | None = None,
         ssl_context: ssl.SSLContext | None = None,
@@ -65,8 +68,8 @@ class Outbound:
         self._system = SystemResolver()
         self._resolve = resolve or self._system
         self._bounds = bounds or Bounds()
-        self._ssl_context = ssl_context
-        self._no_trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # http needs none
+        self._proxy = proxy
+        self._trust = Trust(ssl_context)
         self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, Lanes] = WeakKeyDictionary()
 
     async def send(self, scope: Scope, request: OutboundRequest) -> OutboundAnswer:
@@ -136,7 +139,7 @@ class Outbound:
         judge = Judge(None if hop.named else self._policy, scope, origin)
         await judge.check(None)
         key = LaneKey(scope.model_dump_json(), origin, hop.named)
-        trust = await self._trust(origin)
+        trust = await self._trust.of(origin.scheme)
         async with self._open_lanes().pool(key, judge, trust) as pool:
             response = await pool.handle_async_request(
                 httpcore2.Request(
@@ -178,20 +181,12 @@ class Outbound:
         named = hop.named and following.target.origin in self._named
         return replace(following, named=named)
 
-    async def _trust(self, origin: Origin) -> ssl.SSLContext:
-        """Return whose certificates count; the system's are read once, which takes a while."""
-        if origin.scheme == "http":
-            return self._no_trust
-        if self._ssl_context is None:
-            self._ssl_context = await asyncio.to_thread(httpx2.create_ssl_context, trust_env=False)
-        return self._ssl_context
-
     def _open_lanes(self) -> Lanes:
         """Return this loop's connections: one works on the loop that opened it."""
         loop = asyncio.get_running_loop()
         lanes = self._lanes.get(loop)
         if lanes is None:
-            lanes = self._lanes[loop] = Lanes(self._bounds, self._resolve)
+            lanes = self._lanes[loop] = Lanes(self._bounds, self._resolve, self._proxy)
         return lanes
 
 

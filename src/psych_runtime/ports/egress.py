@@ -35,6 +35,6 @@ class EgressPolicy(Protocol):
 
         Asked before each request and each redirect without an address, so that a name nobody
         allows is not even looked up; then with every address of the name, right before one of
-        them is connected to, and again before an open connection is used anew. One Deny ends the
-        request. What the model is told repeats the reason: name no address in it.
+        them is connected to or asked of a proxy, and again before an open connection is used anew.
+        One Deny ends the request. What the model is told repeats the reason: name no address in it.
         """

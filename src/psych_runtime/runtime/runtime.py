@@ -26,7 +26,7 @@ from psych_schema.common import Scope
 from psych_schema.spec import AgentSpec, BuiltinTool, HttpTool
 
 if TYPE_CHECKING:
-    from psych_runtime.egress import Outbound
+    from psych_runtime.egress import Outbound, Proxy
 
 __all__ = ["Runtime"]
 
@@ -46,6 +46,7 @@ class Runtime:
         memory: where agents remember; the default is the store, apart for each principal.
         secrets: gives the values of secrets that Specs name; without it there are none.
         egress: judges the addresses that Specs name; the default allows public ones only.
+        proxy: which forward proxy the requests of tools go through; the environment names none.
         blob: keeps images, files and what is too large for the log; without it there are none.
         offload_bytes: a result with more bytes as JSON goes to `blob`, a smaller one into the
             log; 1,024 to 262,144, the most that a record takes.
@@ -66,6 +67,7 @@ class Runtime:
         offload_bytes: int = MAX_CONTENT_BYTES,
         secrets: SecretResolver | None = None,
         egress: EgressPolicy | None = None,
+        proxy: "Proxy | None" = None,
         context: Callable[[Scope | None], None] | None = None,
         system: System | None = None,
     ) -> None:
@@ -85,6 +87,8 @@ class Runtime:
             _check_port(secrets, ("resolve",), what="secrets", remedy="pass a SecretResolver")
         if egress is not None:
             _check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
+        if proxy is not None:
+            _check_port(proxy, ("bypasses",), what="proxy", remedy="pass Proxy(url)")
         self.store = store
         self.blob = blob
         self.offload_bytes = _checked_bound(offload_bytes)
@@ -94,6 +98,7 @@ class Runtime:
         self.memory: MemoryStore = StoredMemory(store, self.system) if memory is None else memory
         self.secrets: SecretResolver = NoSecrets() if secrets is None else secrets
         self._egress = egress
+        self._proxy = proxy
         self._outbound: Outbound | None = None
         self._clients = clients
         self._context = context
@@ -177,7 +182,8 @@ class Runtime:
         if self._outbound is None:
             from psych_runtime.egress import EgressRules, Outbound
 
-            self._outbound = Outbound(EgressRules() if self._egress is None else self._egress)
+            policy = EgressRules() if self._egress is None else self._egress
+            self._outbound = Outbound(policy, proxy=self._proxy)
         return self._outbound
 
     async def aclose(self) -> None:

@@ -176,7 +176,7 @@ async def test_sec_1_what_was_not_sent_may_be_sent_again() -> None:
             connect_seconds=0.2,
         )
         for outbound, each, problem in (
-            (Outbound(rules, resolve=Names()), request, "the name cannot be looked up: Name or"),
+            (Outbound(rules, resolve=Names()), request, "the name cannot be looked up here: Name"),
             (Outbound(rules, resolve=here), request, "no connection .nobody answers there"),
             (Outbound(rules, resolve=here), tls, "no connection .nobody answers there"),
             (Outbound(rules, resolve=here), wrong, "no connection"),
