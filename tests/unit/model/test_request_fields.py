@@ -189,12 +189,6 @@ def test_mod_8_images_of_tools_follow_the_answers_of_their_turn() -> None:
     assert _sent(*later, attachments=attachments)["messages"][:5] == first
 
 
-def test_mod_9_a_blob_of_the_model_cannot_be_said() -> None:
-    """The format has no words for it: refused, with the place."""
-    with pytest.raises(UnsendableRequest, match="message 1 is the model's"):
-        _sent(_HI, AssistantMessage(parts=(_blob("image/png"),)), attachments={"a" * 64: _DATA})
-
-
 @pytest.mark.parametrize(
     ("by", "ref", "goes"),
     [(None, None, True), ("m", "m", True), ("other", "m", False), (None, "m", False)],

@@ -9,19 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from psych_runtime.errors import EgressDenied, ModelError
-from psych_runtime.model.openai import OpenAIClient
-from psych_schema.model import ModelRequest, TextPart, UserMessage
-from tests.servers.openai_server import (
-    OpenAIServer,
-    Reply,
-    Stop,
-    answer,
-    error,
-    finish_chunk,
-    silence,
-    sse,
-    text_chunk,
-)
+from tests.functional.model.asking import request, told_by
+from tests.servers.formats import FORMATS, Format, each_format
+from tests.servers.openai_server import Reply, Stop, answer, silence, sse
 
 _KEY = "sk-canary/7f3a+Zq9"
 _FORMS = (_KEY, quote(_KEY, safe=""), _KEY.encode().hex(), b64encode(_KEY.encode()).decode())
@@ -36,26 +26,31 @@ def _escaped() -> Reply:
     return answer(body, status=401, content_type="application/json")
 
 
-_REPLIES: dict[str, Reply] = {
-    "success": answer(sse(text_chunk("Hi"), finish_chunk(), "[DONE]"), headers=_HEADERS),
-    "refused with the key": error(401, f"Incorrect API key provided: {_ECHO}", headers=_HEADERS),
-    "refused in plain text": answer(_ECHO.encode(), status=403, content_type="text/plain"),
-    "refused with escapes": _escaped(),
-    "overloaded": error(503, _ECHO, headers=_HEADERS),
-    "redirected": answer(status=302, headers={"Location": f"http://x/?key={_FORMS[1]}"}),
-    "error in the stream": answer(sse(text_chunk("Hi"), {"error": {"message": _ECHO}})),
-    "error event": answer(b"event: error\ndata: " + _ECHO.encode() + b"\n\n"),
-    "garbled": answer(sse(_ECHO)),
-    "garbled bytes": answer(b"data: " + _ECHO.encode() + b"\xff\n\n"),
-    "garbled JSON": answer(b"{" + _ECHO.encode()),
-    "garbled JSON bytes": answer(b"{\xff" + _ECHO.encode()),
-    "hung up": answer(sse(text_chunk("Hi")), Stop.HANG_UP),
-    "silent": silence(),
-    "stalled": answer(sse(text_chunk("Hi")), Stop.STALL, headers=_HEADERS),
-    "no HTTP": answer(headers={f"Bad\x01{_KEY}": _KEY}),
-    "a web page": answer(b"<html>", content_type=f"text/html; x={_KEY}"),
-}
+def _replies(form: Format) -> dict[str, Reply]:
+    """Return what a server may do with the key."""
+    begun = form.write(*form.say("Hi"))
+    return {
+        "success": answer(form.whole("Hi"), headers=_HEADERS),
+        "refused with the key": form.refuse(401, f"Incorrect API key: {_ECHO}", _HEADERS),
+        "refused in plain text": answer(_ECHO.encode(), status=403, content_type="text/plain"),
+        "refused with escapes": _escaped(),
+        "overloaded": form.refuse(503, _ECHO, _HEADERS),
+        "redirected": answer(status=302, headers={"Location": f"http://x/?key={_FORMS[1]}"}),
+        "error in the stream": answer(begun, form.write(form.fault(_ECHO))),
+        "error event": answer(b"event: error\ndata: " + _ECHO.encode() + b"\n\n"),
+        "garbled": answer(sse(_ECHO)),
+        "garbled bytes": answer(b"data: " + _ECHO.encode() + b"\xff\n\n"),
+        "garbled JSON": answer(b"{" + _ECHO.encode()),
+        "garbled JSON bytes": answer(b"{\xff" + _ECHO.encode()),
+        "hung up": answer(begun, Stop.HANG_UP),
+        "silent": silence(),
+        "stalled": answer(begun, Stop.STALL, headers=_HEADERS),
+        "no HTTP": answer(headers={f"Bad\x01{_KEY}": _KEY}),
+        "a web page": answer(b"<html>", content_type=f"text/html; x={_KEY}"),
+    }
 
+
+_REPLIES = {form: _replies(form) for form in FORMATS}
 _WITHOUT_ECHO = {"hung up", "silent", "stalled", "redirected", "no HTTP", "a web page"}
 
 
@@ -73,52 +68,51 @@ def _seen_of(failure: BaseException | None, *, variables: bool) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("case", _REPLIES)
+@pytest.mark.parametrize(
+    ("form", "case"), [(form, case) for form in FORMATS for case in _REPLIES[form]], ids=str
+)
 async def test_sec_2_the_key_is_sent_and_never_seen(
-    case: str, caplog: pytest.LogCaptureFixture
+    form: Format, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In plain, quoted, hexadecimal and base64 form, with every logger at DEBUG."""
     caplog.set_level(logging.DEBUG)
     for name in ("httpx2", "httpcore2", "httpcore2.http11", "httpcore2.connection", "asyncio"):
         caplog.set_level(logging.DEBUG, logger=name)
-    user = UserMessage(parts=(TextPart(text="Hello"),))
-    idle = 1.0 if case in ("silent", "stalled") else 30.0
-    request = ModelRequest(model="m", system="", messages=(user,), stream_idle_seconds=idle)
-    async with OpenAIServer(_REPLIES[case]) as server:
-        client = OpenAIClient(server.base_url, api_key=_KEY, headers={"X-Key": f"x{_KEY}"})
+    asked = request(idle=1.0 if case in ("silent", "stalled") else 30.0)
+    async with form.server(_REPLIES[form][case]) as server:
+        client = form.client(server.base_url, api_key=_KEY, headers={"X-Key": f"x{_KEY}"})
         failure: ModelError | None = None
         try:
-            _ = [event async for event in client.stream(request)]
+            await told_by(client, asked)
         except ModelError as caught:
             failure = caught
         shown = [repr(client), str(client), *_seen_of(failure, variables=case in _WITHOUT_ECHO)]
         await client.aclose()
     assert (failure is None) == (case == "success")
-    assert server.seen[0].headers["authorization"] == f"Bearer {_KEY}"
+    header, scheme = form.key
+    assert server.seen[0].headers[header] == f"{scheme}{_KEY}"
     shown += [caplog.text, *(repr(vars(record)) for record in caplog.records)]
-    assert any("chat/completions" in text for text in caplog.messages) or case in (
-        "silent",
-        "no HTTP",
-    )
-    leaks = [text for text in shown for form in _FORMS if form in text]
+    assert any(form.path in text for text in caplog.messages) or case in ("silent", "no HTTP")
+    leaks = [text for text in shown for written in _FORMS if written in text]
     assert leaks == []
 
 
-async def test_sec_2_a_server_that_is_not_there_shows_no_key() -> None:
+@each_format
+async def test_sec_2_a_server_that_is_not_there_shows_no_key(form: Format) -> None:
     """The connection's error carries the request otherwise."""
-    async with OpenAIServer() as server:
+    async with form.server() as server:
         url = server.base_url
-    client = OpenAIClient(url, api_key=_KEY)
-    user = UserMessage(parts=(TextPart(text="Hello"),))
+    client = form.client(url, api_key=_KEY)
     with pytest.raises(ModelError) as caught:
-        await anext(client.stream(ModelRequest(model="m", system="", messages=(user,))))
+        await told_by(client)
     await client.aclose()
     assert [text for text in _seen_of(caught.value, variables=True) if "canary" in text] == []
 
 
-def test_sec_2_a_key_in_the_url_is_refused_unseen() -> None:
+@each_format
+def test_sec_2_a_key_in_the_url_is_refused_unseen(form: Format) -> None:
     """It would be in every log line of every proxy."""
     for url in (f"https://{_FORMS[1]}@api.test/v1", f"https://api.test/v1?key={_FORMS[1]}"):
         with pytest.raises(EgressDenied) as caught:
-            OpenAIClient(url)
+            form.client(url)
         assert "canary" not in json.dumps([str(caught.value), repr(vars(caught.value))])
