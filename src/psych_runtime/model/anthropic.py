@@ -69,7 +69,8 @@ class AnthropicClient(Client):
         key = {} if api_key is None else {"x-api-key": api_key}
         endpoint = Endpoint(
             base_url,
-            headers={"anthropic-version": _VERSION, **key, **(headers or {})},
+            headers={**key, **(headers or {})},
+            plain_headers={"anthropic-version": _VERSION},
             bounds=Bounds(max_connections=max_connections, connect_seconds=connect_seconds),
             ssl_context=ssl_context,
         )

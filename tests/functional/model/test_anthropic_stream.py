@@ -2,7 +2,7 @@
 
 import pytest
 
-from psych_runtime.errors import InvalidArgument
+from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.model.anthropic import AnthropicClient
 from psych_runtime.ports.model import DeclaringClient
 from psych_schema.common import Usage
@@ -12,6 +12,7 @@ from tests.servers.anthropic_server import (
     AnthropicServer,
     block,
     delta,
+    error,
     events,
     message_delta,
     start,
@@ -89,6 +90,21 @@ async def test_mod_9_headers_of_the_operator_are_sent() -> None:
     assert (seen["authorization"], seen["anthropic-beta"]) == ("Bearer t", "b")
     assert seen["anthropic-version"] == "2030-01-01"
     assert "x-api-key" not in seen
+
+
+async def test_sec_2_the_version_of_the_format_is_no_secret() -> None:
+    """What a server says of it is told; what the operator gives is taken out of it."""
+    refusal = error(400, "invalid_request_error", "2023-06-01 is too old for c4n4ry-beta")
+    async with AnthropicServer(refusal) as server:
+        client = AnthropicClient(server.base_url, headers={"anthropic-beta": "c4n4ry-beta"})
+        with pytest.raises(ModelPermanent, match=r": 2023-06-01 is too old for \[secret ant"):
+            await told_by(client)
+        await client.aclose()
+        given = AnthropicClient(server.base_url, headers={"anthropic-version": "2023-06-01"})
+        with pytest.raises(ModelPermanent, match=r": \[secret anthropic-version\] is too old"):
+            await told_by(given)
+        await given.aclose()
+    assert server.seen[1].headers["anthropic-version"] == "2023-06-01"
 
 
 async def test_mod_9_the_bound_on_output_is_the_spec_s_or_the_operator_s() -> None:

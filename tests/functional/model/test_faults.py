@@ -367,7 +367,7 @@ _TYPES: Final[Mapping[str, tuple[int, Reply, type[ModelError], str]]] = {
         401,
         _refused(401, "authentication_error", f"invalid x-api-key {_KEY}"),
         ModelPermanent,
-        "invalid x-api-key [removed]",
+        "invalid x-api-key [secret x-api-key]",
     ),
     "no money": (402, _refused(402, "billing_error", "no credit"), ModelPermanent, "no credit"),
     "no permission": (403, _refused(403, "permission_error", "no"), ModelPermanent, "no"),
