@@ -276,6 +276,45 @@ def test_mod_9_documents_are_shown() -> None:
     ]
 
 
+def test_mod_9_files_of_tools_are_told_in_their_places() -> None:
+    """Words as words, files under their names, a line for what has no place."""
+    parts = (
+        _blob("application/zip", name="a.zip"),
+        _blob("application/pdf", name="b\n.pdf"),
+        _blob("text/plain", name="c.txt"),
+        _blob("application/json"),
+    )
+    sent = _messages(
+        _user("Hi"),
+        AssistantMessage(parts=(), calls=(_call(_ONE), _call(_TWO))),
+        ToolMessage(call_id=_ONE, parts=parts, failed=True),
+        ToolMessage(call_id=_TWO, parts=parts[:1], failed=True),
+        attachments=_attached(b"{} "),
+    )
+    line = "[a.zip, application/zip, 3 bytes: this cannot be shown to you]"
+    told: JsonValue = {"type": "text", "text": line}
+    pdf: JsonValue = {"type": "base64", "media_type": "application/pdf", "data": "e30g"}
+    text: JsonValue = {"type": "text", "media_type": "text/plain", "data": "{} "}
+    first: JsonValue = {
+        "type": "tool_result",
+        "tool_use_id": _ONE,
+        "content": [
+            told,
+            {"type": "document", "source": pdf, "title": "b .pdf"},
+            {"type": "document", "source": text, "title": "c.txt"},
+            {"type": "text", "text": "{} "},
+        ],
+    }
+    second: JsonValue = {
+        "type": "tool_result",
+        "tool_use_id": _TWO,
+        "content": [told],
+        "is_error": True,
+    }
+    assert isinstance(sent, list)
+    assert sent[2] == {"role": "user", "content": [first, second]}
+
+
 @pytest.mark.parametrize(
     ("message", "data", "words"),
     [
