@@ -1,35 +1,33 @@
 """Header values that nobody may see again (SEC-2)."""
 
-from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Generator, Mapping
-from urllib.parse import quote, quote_plus
+from collections.abc import Generator, Iterator, Mapping
 
 import httpx2
 
+from psych_runtime.core.redaction import Redactor
+from psych_runtime.core.secret import Secret
 from psych_runtime.errors import InvalidPayload
+from psych_runtime.ports.secrets import MAX_SECRET_BYTES, MIN_SECRET_CHARACTERS
 
-__all__ = ["Credential"]
-
-_SHORTEST = 8
-"""Shorter values are no secrets, and would be found in any text."""
-
-_REMOVED = "[removed]"
+__all__ = ["Credential", "checked_headers"]
 
 
 class Credential(httpx2.Auth):
-    """Puts secret headers on a request at the last moment, and takes them out of foreign texts."""
+    """Puts secret headers on a request at the last moment, and takes them out of foreign texts.
 
-    __slots__ = ("_forms", "_headers")
+    A value of fewer than MIN_SECRET_CHARACTERS is no secret: it would be found in any text.
+    """
+
+    __slots__ = ("_headers", "_redactor")
 
     def __init__(self, *, bearer: str | None = None, headers: Mapping[str, str]) -> None:
-        secrets = [_checked(value, what=f"header {name}") for name, value in headers.items()]
-        self._headers = dict(zip(headers, secrets, strict=True))
+        self._headers = checked_headers(headers)
+        words = {name: {value, value.split()[-1]} for name, value in self._headers.items()}
         if bearer is not None:
-            secrets.append(_checked(bearer, what="api_key"))
-            self._headers["Authorization"] = f"Bearer {secrets[-1]}"
-        words = {*secrets, *(secret.split()[-1] for secret in secrets)}  # "Bearer x": x alone too
-        forms = {form for word in words if len(word) >= _SHORTEST for form in _forms(word)}
-        self._forms = tuple(sorted(forms, key=len, reverse=True))
+            key = _checked(bearer, what="api_key")
+            self._headers["Authorization"] = f"Bearer {key}"
+            words["api_key"] = {key}
+        self._redactor = Redactor(list(_secrets(words)))
 
     def __repr__(self) -> str:
         """Say that there are some, not what they are."""
@@ -47,10 +45,21 @@ class Credential(httpx2.Auth):
         yield request
 
     def redact(self, text: str) -> str:
-        """Return `text` without the secrets: plain, base64, hexadecimal and URL-quoted."""
-        for form in self._forms:
-            text = text.replace(form, _REMOVED)
-        return text
+        """Return `text` without the secrets, in any form that Redactor knows."""
+        return self._redactor.redact(text)
+
+
+def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers without blanks around their values. InvalidPayload: one cannot be sent."""
+    return {name: _checked(value, what=f"header {name}") for name, value in headers.items()}
+
+
+def _secrets(words: Mapping[str, set[str]]) -> Iterator[Secret]:
+    """Yield each value under its name: of `Bearer x`, `x` alone too."""
+    for name, values in words.items():
+        for value in sorted(values):
+            if len(value) >= MIN_SECRET_CHARACTERS:
+                yield Secret(name, value)
 
 
 def _checked(value: str, *, what: str) -> str:
@@ -61,17 +70,7 @@ def _checked(value: str, *, what: str) -> str:
     value = value.strip()
     if not value or not value.isascii() or not value.isprintable():
         raise InvalidPayload(what=what, problem="a header value is printable ASCII, not empty")
+    if len(value) > MAX_SECRET_BYTES:
+        problem = f"a header value has at most {MAX_SECRET_BYTES} characters"
+        raise InvalidPayload(what=what, problem=problem)
     return value
-
-
-def _forms(secret: str) -> set[str]:
-    raw = secret.encode()
-    coded = [b64encode(raw), urlsafe_b64encode(raw)]
-    return {
-        secret,
-        quote(secret, safe=""),
-        quote_plus(secret),
-        raw.hex(),
-        raw.hex().upper(),
-        *(form.decode().rstrip("=") for form in coded),
-    }

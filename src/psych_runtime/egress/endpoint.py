@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 
-from psych_runtime.egress._credential import Credential
+from psych_runtime.egress._credential import Credential, checked_headers
 from psych_runtime.egress._failures import problem_of
 from psych_runtime.egress._leftover import has_leftover
 from psych_runtime.egress.client import Bounds, make_client
@@ -97,13 +97,14 @@ class Endpoint:
     Args:
         base_url: http or https, host, path; without user, query and fragment.
         api_key: sent as `Authorization: Bearer`; None sends none.
-        headers: further secret headers.
+        headers: further secret headers; they go before plain ones of the same name.
+        plain_headers: sent with each request, and shown: what a server says may repeat them.
         bounds: None is the default Bounds.
         ssl_context: for a private certificate authority; None is the system's trust.
 
     Raises:
         EgressDenied: the URL is not one of these.
-        InvalidPayload: a header cannot carry the key.
+        InvalidPayload: a header cannot carry the key, or another value.
     """
 
     def __init__(
@@ -112,11 +113,13 @@ class Endpoint:
         *,
         api_key: str | None = None,
         headers: Mapping[str, str] | None = None,
+        plain_headers: Mapping[str, str] | None = None,
         bounds: Bounds | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._gate = OneOrigin(base_url)
         self._credential = Credential(bearer=api_key, headers=headers or {})
+        self._plain_headers = checked_headers(plain_headers or {})
         self._bounds = bounds or Bounds()
         if ssl_context is None and self._gate.origin.scheme == "http":
             # Never used; loading the system's trust would take a tenth of a second.
@@ -150,15 +153,15 @@ class Endpoint:
             EgressFailed: no answer; `sent` says whether it may have arrived.
         """
         client = self._client()
+        headers = httpx2.Headers(self._plain_headers)
+        headers["Accept"] = accept
+        headers["Accept-Encoding"] = "identity"
+        headers["Content-Type"] = "application/json"
         request = client.build_request(
             "POST",
             f"{self._gate.url}/{path}",
             content=body,
-            headers={
-                "Accept": accept,
-                "Accept-Encoding": "identity",
-                "Content-Type": "application/json",
-            },
+            headers=headers,
             timeout=self._timeout(silence_seconds),
         )
         # Raised outside of the `except`: an error keeps what it was raised from, and the HTTP
@@ -170,7 +173,7 @@ class Endpoint:
         raise failure
 
     def redact(self, text: str) -> str:
-        """Return foreign `text` without the key and the headers that were sent."""
+        """Return foreign `text` without the key and the secret headers that were sent."""
         return self._credential.redact(text)
 
     def failed(self, error: Exception) -> EgressFailed:

@@ -4,15 +4,25 @@ What the service refuses is not written: blank texts, a turn without content, tw
 side in a row, a turn of the model that ends with what it thought.
 """
 
-import base64
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import JsonValue
 
-from psych_runtime.errors import UnsendableRequest
+from psych_runtime.model._files import (
+    IMAGES,
+    Unsaid,
+    is_text,
+    kind_of,
+    name_of,
+    no_place,
+    of_the_model,
+    returned,
+    sent,
+    text_of,
+)
 from psych_runtime.model._history import attached, compact, is_readable, said_text, tool_name
 from psych_runtime.model._json import parse
 from psych_schema.model import (
@@ -21,16 +31,16 @@ from psych_schema.model import (
     BlobPart,
     Message,
     ModelRequest,
-    Part,
     ReasoningPart,
     ToolMessage,
+    UserMessage,
 )
 
 __all__ = ["Block", "Turn", "messages", "system"]
 
 type Block = dict[str, JsonValue]
 
-_IMAGES: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
+_UNKNOWN: Final = no_place(f"{', '.join(sorted(IMAGES))}, application/pdf and text")
 _THOUGHTS: Final = frozenset({"redacted_thinking", "thinking"})
 _NOTHING: Final = "(no text)"
 
@@ -63,7 +73,7 @@ def messages(request: ModelRequest) -> list[Turn]:
     """Return the turns; those of a conversation begin those of a longer one.
 
     The answers to the calls of one turn are one turn of the user's, with what the user says next.
-    UnsendableRequest: a blob whose bytes are not there, or of a kind that has no place.
+    UnsendableRequest: a blob whose bytes are not there, or a user's that has no place.
     """
     turns: list[Turn] = []
     for place, message in enumerate(request.messages):
@@ -82,17 +92,23 @@ def messages(request: ModelRequest) -> list[Turn]:
 def _content(message: Message, place: int, request: ModelRequest) -> list[Block]:
     if isinstance(message, AssistantMessage):
         return _said(message, place, request)
-    content = list(_shown(message.parts, place, request))
+    content = list(_shown(message, place, request))
     return [_result(message, content)] if isinstance(message, ToolMessage) else content
 
 
-def _shown(parts: Sequence[Part], place: int, request: ModelRequest) -> Iterator[Block]:
-    for part in parts:
-        text = said_text(part)
+def _shown(
+    message: UserMessage | ToolMessage, place: int, request: ModelRequest
+) -> Iterator[Block]:
+    for part in message.parts:
+        shown: str | Block | None = said_text(part)
         if isinstance(part, BlobPart):
-            yield _file(part, place, request)
-        elif text is not None and text.strip():
-            yield _text(text)
+            show = returned if isinstance(message, ToolMessage) else sent
+            shown = show(part, place, request, _file)
+        if isinstance(shown, str):
+            if shown.strip():
+                yield _text(shown)
+        elif shown is not None:
+            yield shown
 
 
 def _result(message: ToolMessage, content: list[Block]) -> Block:
@@ -116,8 +132,7 @@ def _said(message: AssistantMessage, place: int, request: ModelRequest) -> list[
             if part.signature and part.by == request.ref:
                 content.append(_thought(part, part.signature))
         elif isinstance(part, BlobPart):
-            problem = f"message {place} is the model's and has a blob part"
-            raise UnsendableRequest(f"{problem}, which this format cannot say")
+            raise of_the_model(place)
         elif text is not None and text.strip():
             content.append(_text(text))
     content += [_call(call) for call in message.calls]
@@ -144,36 +159,26 @@ def _call(call: AskedCall) -> Block:
     return {"type": "tool_use", "id": call.call_id, "name": tool_name(call), "input": arguments}
 
 
-def _file(part: BlobPart, place: int, request: ModelRequest) -> Block:
-    data = attached(part, place, request)
-    kind = part.blob.media_type.partition(";")[0].strip().lower()
-    if kind in _IMAGES:
-        return {"type": "image", "source": _bytes(kind, data)}
+def _file(part: BlobPart, place: int, request: ModelRequest) -> Block | Unsaid:
+    kind = kind_of(part)
+    if kind in IMAGES:
+        return {"type": "image", "source": _bytes(kind, attached(part, place, request))}
     if kind == "application/pdf":
-        source = _bytes(kind, data)
-    elif kind.startswith("text/") or kind == "application/json":
-        source = {"type": "text", "media_type": "text/plain", "data": _decoded(data, place, kind)}
+        source = _bytes(kind, attached(part, place, request))
+    elif is_text(part):
+        text = text_of(part, place, request)
+        if isinstance(text, Unsaid):
+            return text
+        source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
-        problem = (
-            f"message {place} has a blob part ({kind:.80}), which this format has no place for"
-        )
-        known = ", ".join(sorted(_IMAGES))
-        raise UnsendableRequest(f"{problem}; it takes {known}, application/pdf and text")
+        return _UNKNOWN
     document: Block = {"type": "document", "source": source}
-    return document if part.name is None else {**document, "title": part.name}
+    name = name_of(part)
+    return document if name is None else {**document, "title": name}
 
 
 def _bytes(kind: str, data: str) -> Block:
     return {"type": "base64", "media_type": kind, "data": data}
-
-
-def _decoded(data: str, place: int, kind: str) -> str:
-    with contextlib.suppress(ValueError):
-        text = base64.b64decode(data, validate=True).decode()
-        if text.strip():
-            return text
-    problem = f"message {place} has a blob part ({kind}) that is no text in UTF-8, or is blank"
-    raise UnsendableRequest(problem)
 
 
 def _text(text: str) -> Block:

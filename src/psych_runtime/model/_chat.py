@@ -1,10 +1,23 @@
 """Writes a conversation as messages of the chat/completions format, images and files in place."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from pydantic import JsonValue
 
-from psych_runtime.errors import UnsendableRequest
+from psych_runtime.model._files import (
+    IMAGES,
+    Unsaid,
+    is_text,
+    kind_of,
+    label,
+    name_of,
+    no_place,
+    of_the_model,
+    returned,
+    sent,
+    text_of,
+)
 from psych_runtime.model._history import attached, is_readable, said_text, tool_name
 from psych_schema.model import (
     AskedCall,
@@ -18,7 +31,15 @@ from psych_schema.model import (
 
 __all__ = ["chat_messages"]
 
-_AUDIO = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}
+type _Block = dict[str, JsonValue]
+
+_AUDIO: Final = {
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+}
+_UNKNOWN: Final = no_place(f"{', '.join(sorted({*IMAGES, *_AUDIO}))}, application/pdf and text")
 
 
 def chat_messages(request: ModelRequest, reasoning_field: str | None) -> Iterator[JsonValue]:
@@ -26,15 +47,16 @@ def chat_messages(request: ModelRequest, reasoning_field: str | None) -> Iterato
 
     A tool's answer is text in this format: its images and files follow behind the answers of
     the turn, as a user's message that names the call. UnsendableRequest: a blob whose bytes are
-    not there, or one that the model is to have said.
+    not there, a user's that has no place, or one that the model is to have said.
     """
     if request.system:
         yield {"role": "system", "content": request.system}
     shown: list[JsonValue] = []
     for place, message in enumerate(request.messages):
         if isinstance(message, ToolMessage):
-            yield _result(message)
-            shown += _shown(message, place, request)
+            result, files = _result(message, place, request)
+            yield result
+            shown += files
             continue
         if shown:
             yield {"role": "user", "content": shown}
@@ -47,30 +69,32 @@ def chat_messages(request: ModelRequest, reasoning_field: str | None) -> Iterato
         yield {"role": "user", "content": shown}
 
 
-def _result(message: ToolMessage) -> JsonValue:
-    text = _text(message.parts)
-    if not text and any(isinstance(part, BlobPart) for part in message.parts):
-        text = "What it returned follows in the next user message."
-    return {"role": "tool", "tool_call_id": message.call_id, "content": text}
-
-
-def _shown(message: ToolMessage, place: int, request: ModelRequest) -> list[JsonValue]:
-    """Return the images and files of a tool's answer, behind a line that says whose they are."""
-    files = [part for part in message.parts if isinstance(part, BlobPart)]
-    if not files:
-        return []
-    line: JsonValue = {"type": "text", "text": f"Returned by the call {message.call_id}:"}
-    return [line, *(_file(part, place, request) for part in files)]
+def _result(
+    message: ToolMessage, place: int, request: ModelRequest
+) -> tuple[JsonValue, list[JsonValue]]:
+    """Return a tool's answer, and the files of it behind a line that says whose they are."""
+    texts: list[str] = []
+    files: list[JsonValue] = []
+    for part in message.parts:
+        shown: str | _Block | None = said_text(part)
+        if isinstance(part, BlobPart):
+            shown = returned(part, place, request, _file)
+        if isinstance(shown, str):
+            texts.append(shown)
+        elif shown is not None:
+            files.append(shown)
+    text = "\n".join(texts)
+    if files:
+        text = text or "What it returned follows in the next user message."
+        files.insert(0, _words(f"Returned by the call {message.call_id}:"))
+    return {"role": "tool", "tool_call_id": message.call_id, "content": text}, files
 
 
 def _said(
     message: AssistantMessage, place: int, request: ModelRequest, reasoning_field: str | None
 ) -> JsonValue:
     if any(isinstance(part, BlobPart) for part in message.parts):
-        problem = (
-            f"message {place} is the model's and has a blob part, which this format cannot say"
-        )
-        raise UnsendableRequest(problem)
+        raise of_the_model(place)
     text = _text(message.parts)
     said: dict[str, JsonValue] = {"role": "assistant", "content": text}
     if message.calls:
@@ -96,9 +120,9 @@ def _content(parts: Sequence[Part], place: int, request: ModelRequest) -> JsonVa
     content: list[JsonValue] = []
     for part in parts:
         if isinstance(part, BlobPart):
-            content.append(_file(part, place, request))
+            content.append(sent(part, place, request, _file))
         elif text := _text((part,)):
-            content.append({"type": "text", "text": text})
+            content.append(_words(text))
     return content
 
 
@@ -107,14 +131,25 @@ def _text(parts: Sequence[Part]) -> str:
     return "\n".join(text for part in parts if (text := said_text(part)) is not None)
 
 
-def _file(part: BlobPart, place: int, request: ModelRequest) -> JsonValue:
-    kind, data = part.blob.media_type, attached(part, place, request)
+def _words(text: str) -> _Block:
+    return {"type": "text", "text": text}
+
+
+def _file(part: BlobPart, place: int, request: ModelRequest) -> _Block | Unsaid:
+    """Return an image, audio, a PDF, or a text behind a line that says which file it is."""
+    kind = kind_of(part)
+    if is_text(part):
+        text = text_of(part, place, request)
+        return text if isinstance(text, Unsaid) else _words(f"[{label(part)}]\n{text}")
+    if kind not in IMAGES and kind not in _AUDIO and kind != "application/pdf":
+        return _UNKNOWN
+    data = attached(part, place, request)
     if kind in _AUDIO:
         return {"type": "input_audio", "input_audio": {"data": data, "format": _AUDIO[kind]}}
     url = f"data:{kind};base64,{data}"
-    if kind.startswith("image/"):
+    if kind in IMAGES:
         return {"type": "image_url", "image_url": {"url": url}}
-    return {"type": "file", "file": {"filename": part.name or "file", "file_data": url}}
+    return {"type": "file", "file": {"filename": name_of(part) or "file", "file_data": url}}
 
 
 def _call(call: AskedCall) -> JsonValue:

@@ -4,25 +4,25 @@ Keeps MOD-1, MOD-5, MOD-6, MOD-9, RUN-11, RUN-12, SEC-1 to SEC-3 and TOK-1 at th
 """
 
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping
 
 from psych_runtime._system import System
 from psych_runtime.egress import Bounds, Endpoint
 from psych_runtime.errors import InvalidArgument
 from psych_runtime.model._anthropic_reader import MessageReader, is_last
 from psych_runtime.model._anthropic_request import FIELDS, OWN, encode
-from psych_runtime.model._exchange import Exchange
+from psych_runtime.model._client import Client
+from psych_runtime.model._exchange import Exchange, Reader
 from psych_runtime.model._takes import fields_without
 from psych_runtime.ports.model import ModelField, Takes
-from psych_schema.model import ModelEvent, ModelRequest
+from psych_schema.model import ModelRequest
 
 __all__ = ["AnthropicClient"]
 
 _VERSION = "2023-06-01"
 
 
-class AnthropicClient:
+class AnthropicClient(Client):
     """A ModelClient for the Anthropic Messages API and servers that are compatible with it.
 
     One client serves any number of Runs and keeps nothing of any of them (RUN-12). It reaches the
@@ -67,55 +67,30 @@ class AnthropicClient:
         if max_tokens < 1:
             raise InvalidArgument(what="max_tokens", problem="an answer has at least one token")
         key = {} if api_key is None else {"x-api-key": api_key}
-        self._endpoint = Endpoint(
+        endpoint = Endpoint(
             base_url,
-            headers={"anthropic-version": _VERSION, **key, **(headers or {})},
+            headers={**key, **(headers or {})},
+            plain_headers={"anthropic-version": _VERSION},
             bounds=Bounds(max_connections=max_connections, connect_seconds=connect_seconds),
             ssl_context=ssl_context,
         )
-        self._exchange = Exchange(
-            endpoint=self._endpoint,
+        self._fields = fields_without(FIELDS, without)
+        self._max_tokens = max_tokens
+        exchange = Exchange(
+            endpoint=endpoint,
             path="messages",
             accept="text/event-stream",
             is_last=is_last,
             system=system or System(),
         )
-        self._fields = fields_without(FIELDS, without)
-        self._max_tokens = max_tokens
-        self._models = None if models is None else frozenset(models)
-
-    def __repr__(self) -> str:
-        """Name the address only."""
-        return f"AnthropicClient({self._endpoint.url!r})"
-
-    def models(self) -> frozenset[str] | None:
-        """Return the names given at construction, None when every name will do."""
-        return self._models
+        super().__init__(exchange, models=models)
 
     def takes(self) -> Takes:
         """Return what is sent on: all but `seed`, and what `without` named."""
         return Takes(self._fields, OWN)
 
-    async def aclose(self) -> None:
-        """Close the connections of the running loop; a later call opens new ones."""
-        await self._endpoint.aclose()
+    def _encode(self, request: ModelRequest) -> bytes:
+        return encode(request, fields=self._fields, max_tokens=self._max_tokens)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Call the model and yield what it says as it says it; the last event is a Finish.
-
-        Closing the generator ends the call and frees its connection.
-
-        Raises:
-            ModelTransient: no connection, a silent or broken stream, 408, 409, 425, 429, 5xx.
-            ModelPermanent: the server refuses the request.
-            UnsendableRequest: it cannot be written for this server; nothing was sent.
-            ContextOverflow: the server says that the conversation is too long.
-        """
-        body = encode(request, fields=self._fields, max_tokens=self._max_tokens)
-        reader = MessageReader(host=self._endpoint.host, redact=self._endpoint.redact)
-        idle_seconds = request.stream_idle_seconds
-        async with aclosing(
-            self._exchange.events(body, reader, idle_seconds=idle_seconds)
-        ) as events:
-            async for event in events:
-                yield event
+    def _reader(self) -> Reader:
+        return MessageReader(host=self._endpoint.host, redact=self._endpoint.redact)

@@ -4,26 +4,26 @@ Keeps MOD-1, MOD-5, MOD-6, RUN-11, RUN-12, SEC-1 to SEC-3 and TOK-1 at this boun
 """
 
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from psych_runtime._system import System
 from psych_runtime.egress import Bounds, Endpoint
 from psych_runtime.model._chunks import ChunkReader
-from psych_runtime.model._exchange import Exchange
+from psych_runtime.model._client import Client
+from psych_runtime.model._exchange import Exchange, Reader
 from psych_runtime.model._request import FIELDS, OWN, Dialect, ReasoningField, encode
 from psych_runtime.model._sse import Event
 from psych_runtime.model._takes import fields_without
 from psych_runtime.ports.model import ModelField, Takes
-from psych_schema.model import ModelEvent, ModelRequest
+from psych_schema.model import ModelRequest
 
 __all__ = ["OpenAIClient"]
 
 _NEW_FIELD_HOSTS = ("api.openai.com", ".openai.azure.com")
 
 
-class OpenAIClient:
+class OpenAIClient(Client):
     """A ModelClient for OpenAI and the many servers that are compatible with it.
 
     One client serves any number of Runs and keeps nothing of any of them (RUN-12). It reaches the
@@ -71,7 +71,7 @@ class OpenAIClient:
         ssl_context: ssl.SSLContext | None = None,
         system: System | None = None,
     ) -> None:
-        self._endpoint = Endpoint(
+        endpoint = Endpoint(
             base_url,
             api_key=api_key,
             headers=headers,
@@ -79,56 +79,30 @@ class OpenAIClient:
             ssl_context=ssl_context,
         )
         self._dialect = Dialect(
-            max_tokens_field=max_tokens_field or _max_tokens_field(self._endpoint.host),
+            max_tokens_field=max_tokens_field or _max_tokens_field(endpoint.host),
             streaming=streaming,
             include_usage=include_usage,
             reasoning_field=reasoning_field,
             fields=fields_without(FIELDS, without),
         )
-        self._exchange = Exchange(
-            endpoint=self._endpoint,
+        exchange = Exchange(
+            endpoint=endpoint,
             path="chat/completions",
             accept="text/event-stream" if streaming else "application/json",
             is_last=_is_last,
             system=system or System(),
         )
-        self._models = None if models is None else frozenset(models)
-
-    def __repr__(self) -> str:
-        """Name the address only."""
-        return f"OpenAIClient({self._endpoint.url!r})"
-
-    def models(self) -> frozenset[str] | None:
-        """Return the names given at construction, None when every name will do."""
-        return self._models
+        super().__init__(exchange, models=models)
 
     def takes(self) -> Takes:
         """Return what is sent on: all but `cache`, and what `without` named."""
         return Takes(self._dialect.fields, OWN)
 
-    async def aclose(self) -> None:
-        """Close the connections of the running loop; a later call opens new ones."""
-        await self._endpoint.aclose()
+    def _encode(self, request: ModelRequest) -> bytes:
+        return encode(request, self._dialect)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Call the model and yield what it says as it says it; the last event is a Finish.
-
-        Closing the generator ends the call and frees its connection.
-
-        Raises:
-            ModelTransient: no connection, a silent or broken stream, 408, 409, 425, 429, 5xx.
-            ModelPermanent: the server refuses the request.
-            UnsendableRequest: it cannot be written for this server; nothing was sent.
-            ContextOverflow: the server says that the conversation is too long.
-        """
-        body = encode(request, self._dialect)
-        reader = ChunkReader(host=self._endpoint.host, redact=self._endpoint.redact)
-        idle_seconds = request.stream_idle_seconds
-        async with aclosing(
-            self._exchange.events(body, reader, idle_seconds=idle_seconds)
-        ) as events:
-            async for event in events:
-                yield event
+    def _reader(self) -> Reader:
+        return ChunkReader(host=self._endpoint.host, redact=self._endpoint.redact)
 
 
 def _is_last(event: Event) -> bool:

@@ -14,7 +14,19 @@ from psych_runtime.model._sse import SseParser
 from psych_runtime.model.openai import OpenAIClient
 from psych_runtime.ports.model import Takes
 from psych_schema.common import Usage
-from psych_schema.model import CallDelta, Finish, ModelEvent, ModelRequest, TextDelta, UsageReport
+from psych_schema.model import (
+    CallDelta,
+    Finish,
+    Message,
+    ModelEvent,
+    ModelRequest,
+    Part,
+    TextDelta,
+    TextPart,
+    ToolMessage,
+    UsageReport,
+    UserMessage,
+)
 from tests.functional.model.raw_http import Connection
 from tests.functional.model.tally import TallyClient
 
@@ -34,6 +46,7 @@ __all__ = [
     "FinishesAtOnce",
     "FollowsRedirects",
     "ForgetsExtras",
+    "ForgetsFilesOfTools",
     "ForgetsImages",
     "ForgetsTheKey",
     "ForgetsTheSeed",
@@ -42,11 +55,13 @@ __all__ = [
     "HidesCancellation",
     "InventsBytes",
     "InventsUsage",
+    "JudgesToolsAsPeople",
     "KeepsItsPlace",
     "LetsExtrasWin",
     "MergesEqualIds",
     "MixesCalls",
     "MixesStreams",
+    "NamesEveryFile",
     "NeedsADelta",
     "NeedsChunks",
     "NeedsWords",
@@ -59,6 +74,7 @@ __all__ = [
     "RemembersIds",
     "RemembersUsage",
     "RepeatsEveryThought",
+    "RepeatsNames",
     "RepeatsTheRefusal",
     "ShowsItsKey",
     "SkipsWrongShapes",
@@ -674,3 +690,53 @@ class CountsItsRequests(_Asks):
     def edited(self, request: ModelRequest) -> ModelRequest:
         self._count += 1
         return request.model_copy(update={"extras": {**request.extras, "user": str(self._count)}})
+
+
+class _Returns(_Asks):
+    """Our adapter; what tools returned is edited."""
+
+    def edited(self, request: ModelRequest) -> ModelRequest:
+        messages = [
+            one
+            for message in request.messages
+            for one in (self.tool(message) if isinstance(message, ToolMessage) else [message])
+        ]
+        return request.model_copy(update={"messages": messages})
+
+    def tool(self, message: ToolMessage) -> list[Message]:
+        parts = tuple(new for part in message.parts for new in self.part(part))
+        return [message.model_copy(update={"parts": parts})]
+
+    def part(self, part: Part) -> list[Part]:
+        return [part]
+
+
+class JudgesToolsAsPeople(_Returns):
+    """Shows what a tool returned as if a person had sent it."""
+
+    def tool(self, message: ToolMessage) -> list[Message]:
+        files = tuple(part for part in message.parts if part.kind == "blob")
+        return [ToolMessage(call_id=message.call_id, parts=()), UserMessage(parts=files)]
+
+
+class ForgetsFilesOfTools(_Returns):
+    """Sends the words of a tool alone."""
+
+    def part(self, part: Part) -> list[Part]:
+        return [] if part.kind == "blob" else [part]
+
+
+class RepeatsNames(_Returns):
+    """Says what a file is called, as it is called."""
+
+    def part(self, part: Part) -> list[Part]:
+        return [TextPart(text=part.name or ""), part] if part.kind == "blob" else [part]
+
+
+class NamesEveryFile(_Returns):
+    """Takes each blob for a file."""
+
+    def part(self, part: Part) -> list[Part]:
+        if part.kind != "blob":
+            return [part]
+        return [part.model_copy(update={"name": part.name or "kit"})]

@@ -6,7 +6,9 @@ not cut to the chat/completions format.
 
 import asyncio
 import json
+import re
 import ssl
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -28,13 +30,17 @@ from psych_runtime.ports.model import Takes
 from psych_runtime.testing.model_contract import JsonLines, Kind, Message, Refusal
 from psych_schema.common import Usage
 from psych_schema.model import (
+    BlobPart,
     CallDelta,
     Finish,
     FinishReason,
+    JsonPart,
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
     TextDelta,
+    TextPart,
+    ToolMessage,
     UsageReport,
 )
 
@@ -54,6 +60,7 @@ _TALLY: Final[Mapping[str, str]] = {
     "reasoning_tokens": "thought",
 }
 _LINE_BYTES: Final = 1 << 20
+_NAME_CHARACTERS: Final = 80
 _REFUSAL_BYTES: Final = 1 << 14
 
 
@@ -165,12 +172,9 @@ class TallyClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         refused = unsendable(request, self.takes(), client="TallyClient")
-        parts = (part for message in request.messages for part in message.parts)
-        if refused is None and any(part.kind == "blob" for part in parts):
-            refused = "this format has words only"
         if refused is not None:
             raise UnsendableRequest(refused)
-        response = await self._send(request)
+        response = await self._send(request, list(_talk(request)))
         try:
             if response.status_code != 200:
                 raise await self._refused(response, request.stream_idle_seconds)
@@ -186,8 +190,8 @@ class TallyClient:
         finally:
             await response.aclose()
 
-    async def _send(self, request: ModelRequest) -> httpx2.Response:
-        body = {"model": request.model, "system": request.system}
+    async def _send(self, request: ModelRequest, talk: Sequence[str]) -> httpx2.Response:
+        body = {"model": request.model, "system": request.system, "talk": talk}
         headers = {"X-Tally-Key": self._key, "Accept-Encoding": "identity"}
         sent = self._http.build_request("POST", "/talk", json=body, headers=headers)
         try:
@@ -227,6 +231,29 @@ class TallyClient:
                 if len(rest) > _LINE_BYTES:
                     raise ModelPermanent(f"a line is longer than {_LINE_BYTES} bytes")
         yield bytes(rest)
+
+
+def _talk(request: ModelRequest) -> Iterator[str]:
+    """Yield what was said. UnsendableRequest: a file of a person's; this format has words only."""
+    for message in request.messages:
+        for part in message.parts:
+            match part:
+                case TextPart():
+                    yield part.text
+                case JsonPart():
+                    yield json.dumps(part.value)
+                case BlobPart() if isinstance(message, ToolMessage):
+                    yield _returned(part, request)
+                case BlobPart():
+                    raise UnsendableRequest("this format has words only")
+
+
+def _returned(part: BlobPart, request: ModelRequest) -> str:
+    kind = part.blob.media_type.partition(";")[0]
+    if part.name is None and (kind.startswith("text/") or kind.endswith("json")):
+        return b64decode(request.attachments[part.blob.hash]).decode(errors="replace")
+    name = re.sub("[^ -~]+", " ", part.name or "a file")[:_NAME_CHARACTERS]
+    return f"[{name}: this format has words only]"
 
 
 async def _next(pieces: AsyncGenerator[bytes], idle_seconds: float) -> bytes | None:

@@ -1,7 +1,6 @@
 """Every check of the model contract holds on the client for the Messages format, too."""
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from typing import Final, NoReturn
 
 import pytest
@@ -11,7 +10,7 @@ from psych_runtime.model._anthropic_reader import MessageReader
 from psych_runtime.model.anthropic import AnthropicClient
 from psych_runtime.testing.model_contract import CHECKS, Check, checks_for
 from psych_schema.common import Usage
-from psych_schema.model import CallDelta, Finish, ModelEvent, ModelRequest, UsageReport
+from psych_schema.model import CallDelta, Finish, ModelEvent, UsageReport
 from tests.functional.model.anthropic_dialect import AnthropicDialect
 from tests.functional.model.contract_harness import ClientHarness
 
@@ -26,13 +25,8 @@ class _Client(AnthropicClient):
     def __init__(self, base_url: str, api_key: str, max_connections: int) -> None:
         super().__init__(f"{base_url}/v1", api_key=api_key, max_connections=max_connections)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        reader = self.reader(host=self._endpoint.host, redact=self._endpoint.redact)
-        idle_seconds = request.stream_idle_seconds
-        told = self._exchange.events(b"{}", reader, idle_seconds=idle_seconds)
-        async with aclosing(told) as events:
-            async for event in events:
-                yield event
+    def _reader(self) -> MessageReader:
+        return self.reader(host=self._endpoint.host, redact=self._endpoint.redact)
 
 
 def _plain(base_url: str, api_key: str, max_connections: int) -> AnthropicClient:

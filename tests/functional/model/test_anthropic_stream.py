@@ -1,30 +1,18 @@
-"""AnthropicClient against a real server: what is sent, and what is made of a good answer."""
-
-import asyncio
-import json
-from contextlib import aclosing
+"""AnthropicClient against a real server: what its format alone has."""
 
 import pytest
 
-from psych_runtime.errors import InvalidArgument, UnsendableRequest
+from psych_runtime.errors import InvalidArgument, ModelPermanent
 from psych_runtime.model.anthropic import AnthropicClient
 from psych_runtime.ports.model import DeclaringClient
 from psych_schema.common import Usage
-from psych_schema.model import (
-    CallDelta,
-    Finish,
-    ModelEvent,
-    ModelRequest,
-    ReasoningDelta,
-    TextDelta,
-    TextPart,
-    UsageReport,
-    UserMessage,
-)
+from psych_schema.model import CallDelta, Finish, ReasoningDelta, TextDelta, UsageReport
+from tests.functional.model.asking import request, text_of, told_by
 from tests.servers.anthropic_server import (
     AnthropicServer,
     block,
     delta,
+    error,
     events,
     message_delta,
     start,
@@ -32,25 +20,9 @@ from tests.servers.anthropic_server import (
     text,
     whole,
 )
-from tests.servers.openai_server import Stop, answer
+from tests.servers.openai_server import answer
 
 _HI = whole(*text(0, "Hi"))
-
-
-def _request(*, idle: float = 30.0, **more: object) -> ModelRequest:
-    user = UserMessage(parts=(TextPart(text="Hello"),))
-    request = ModelRequest(
-        model="m", system="Be brief.", messages=(user,), stream_idle_seconds=idle
-    )
-    return request.model_copy(update=more)
-
-
-async def _events(client: AnthropicClient) -> list[ModelEvent]:
-    return [event async for event in client.stream(_request())]
-
-
-def _text(told: list[ModelEvent]) -> str:
-    return "".join(event.text for event in told if isinstance(event, TextDelta))
 
 
 async def test_mod_9_a_streamed_answer_with_reasoning_call_and_usage() -> None:
@@ -76,7 +48,7 @@ async def test_mod_9_a_streamed_answer_with_reasoning_call_and_usage() -> None:
     )
     async with AnthropicServer(answer(body)) as server:
         client = AnthropicClient(server.base_url, api_key="sk-secret-key")
-        told = await _events(client)
+        told = await told_by(client)
         await client.aclose()
     counted = {"input_tokens": 40, "cache_read_tokens": 60, "cache_write_tokens": 7}
     assert told == [
@@ -112,7 +84,7 @@ async def test_mod_9_headers_of_the_operator_are_sent() -> None:
     }
     async with AnthropicServer(_HI) as server:
         client = AnthropicClient(server.base_url, headers=headers)
-        assert _text(await _events(client)) == "Hi"
+        assert text_of(await told_by(client)) == "Hi"
         await client.aclose()
     seen = server.seen[0].headers
     assert (seen["authorization"], seen["anthropic-beta"]) == ("Bearer t", "b")
@@ -120,85 +92,19 @@ async def test_mod_9_headers_of_the_operator_are_sent() -> None:
     assert "x-api-key" not in seen
 
 
-@pytest.mark.parametrize("framing", ["chunked", "close"])
-@pytest.mark.parametrize("named", [True, False])
-async def test_mod_5_bytes_split_anywhere_are_one_text(framing: str, named: bool) -> None:
-    """One byte at a time, also where the type stands in the data only."""
-    told_text = text(0, "grüße 😀", " ok")
-    body = events(start(), *told_text, message_delta(), {"type": "message_stop"}, named=named)
-    pieces = [body[at : at + 1] for at in range(len(body))]
-    reply = answer(*pieces) if framing == "chunked" else answer(*pieces, framing="close")
-    async with AnthropicServer(reply) as server:
-        client = AnthropicClient(server.base_url)
-        told = await _events(client)
+async def test_sec_2_the_version_of_the_format_is_no_secret() -> None:
+    """What a server says of it is told; what the operator gives is taken out of it."""
+    refusal = error(400, "invalid_request_error", "2023-06-01 is too old for c4n4ry-beta")
+    async with AnthropicServer(refusal) as server:
+        client = AnthropicClient(server.base_url, headers={"anthropic-beta": "c4n4ry-beta"})
+        with pytest.raises(ModelPermanent, match=r": 2023-06-01 is too old for \[secret ant"):
+            await told_by(client)
         await client.aclose()
-    assert _text(told) == "grüße 😀 ok"
-    assert told[-1] == Finish(reason="stop", served_by="served-model")
-
-
-@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream", None])
-async def test_mod_5_a_server_that_does_not_stream_is_understood(content_type: str | None) -> None:
-    """One message instead of events, whatever it is called."""
-    message = {
-        "type": "message",
-        "model": "m-1",
-        "content": [{"type": "text", "text": "Hi"}],
-        "stop_reason": "end_turn",
-        "usage": {"input_tokens": 2, "output_tokens": 1},
-    }
-    body = b"\n " + json.dumps(message).encode()
-    pieces = (body[:1], body[1:20], body[20:])
-    async with AnthropicServer(answer(*pieces, content_type=content_type)) as server:
-        client = AnthropicClient(server.base_url)
-        told = await _events(client)
-        await client.aclose()
-    assert told == [
-        UsageReport(usage=Usage(input_tokens=2, output_tokens=1)),
-        TextDelta(text="Hi"),
-        Finish(reason="stop", served_by="m-1"),
-    ]
-
-
-@pytest.mark.parametrize("named", [True, False])
-async def test_c3_a_finished_stream_gives_its_connection_back(named: bool) -> None:
-    """The next call uses it again, whether the last event has a name or not."""
-    said = text(0, "Hi")
-    body = events(start(), *said, message_delta(), {"type": "message_stop"}, named=named)
-    async with AnthropicServer(answer(body)) as server:
-        client = AnthropicClient(server.base_url)
-        for _ in range(5):
-            assert _text(await _events(client)) == "Hi"
-        await client.aclose()
-    assert server.connections == 1
-
-
-async def test_c3_closed_streams_do_not_starve_a_pool() -> None:
-    """Closing ends the call at the server and frees the connection."""
-    stalled = answer(
-        events(start(), block(0, "text"), delta(0, "text_delta", text="Hi")), Stop.STALL
-    )
-    async with AnthropicServer(stalled) as server:
-        client = AnthropicClient(server.base_url, max_connections=5)
-
-        async def interrupted() -> None:
-            async with aclosing(client.stream(_request())) as told:
-                assert await anext(told) == TextDelta(text="Hi")
-
-        await asyncio.gather(*(interrupted() for _ in range(50)))
-        await server.until_left(50)
-        server.replies = [_HI]
-        assert _text(await _events(client)) == "Hi"
-        await client.aclose()
-
-
-async def test_mod_9_nothing_is_sent_of_what_cannot_be_written() -> None:
-    """The error comes before the server is asked."""
-    async with AnthropicServer(_HI) as server:
-        client = AnthropicClient(server.base_url, without=["output"])
-        with pytest.raises(UnsendableRequest, match="AnthropicClient does not take seed"):
-            await anext(client.stream(_request(seed=1)))
-        await client.aclose()
-    assert server.connections == 0
+        given = AnthropicClient(server.base_url, headers={"anthropic-version": "2023-06-01"})
+        with pytest.raises(ModelPermanent, match=r": \[secret anthropic-version\] is too old"):
+            await told_by(given)
+        await given.aclose()
+    assert server.seen[1].headers["anthropic-version"] == "2023-06-01"
 
 
 async def test_mod_9_the_bound_on_output_is_the_spec_s_or_the_operator_s() -> None:
@@ -206,7 +112,7 @@ async def test_mod_9_the_bound_on_output_is_the_spec_s_or_the_operator_s() -> No
     async with AnthropicServer(_HI) as server:
         client = AnthropicClient(server.base_url, max_tokens=77)
         for bound in (None, 9):
-            _ = [event async for event in client.stream(_request(max_output_tokens=bound))]
+            await told_by(client, request(max_output_tokens=bound))
         await client.aclose()
     assert [seen.json["max_tokens"] for seen in server.seen] == [77, 9]
 

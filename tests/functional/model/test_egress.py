@@ -83,6 +83,19 @@ async def test_an_endpoint_sends_json_and_reads_the_body_in_pieces() -> None:
     assert seen.headers["accept-encoding"] == "identity"
 
 
+async def test_an_endpoint_sends_plain_headers_below_secret_ones() -> None:
+    """And below those that each request has."""
+    plain = {"X-One": "plain", "X-Two": "plain", "accept": "no/such"}
+    async with OpenAIServer(answer(b"ok")) as server:
+        endpoint = Endpoint(server.base_url, headers={"x-two": "secret"}, plain_headers=plain)
+        reply = await endpoint.post("x", b"{}", accept="text/plain", silence_seconds=5)
+        assert await reply.read(bound_bytes=10, seconds=5) == b"ok"
+        await reply.aclose()
+        await endpoint.aclose()
+    sent = server.seen[0].headers
+    assert (sent["x-one"], sent["x-two"], sent["accept"]) == ("plain", "secret", "text/plain")
+
+
 async def test_an_endpoint_says_whether_something_was_sent() -> None:
     """Nobody there: nothing was. A connection that breaks: it may have arrived."""
     async with OpenAIServer(answer(Stop.HANG_UP, status=200)) as server:

@@ -151,6 +151,13 @@ _MUTANTS: Final[dict[str, tuple[Make, str]]] = {
     ),
     "another_models_thoughts_are_not_sent": (mutants.RepeatsEveryThought, "kit-thought"),
     "the_same_request_is_the_same_bytes": (mutants.CountsItsRequests, "sent again"),
+    "what_a_tool_returned_ends_no_call": (
+        mutants.JudgesToolsAsPeople,
+        r"behind what a tool returned: UnsendableRequest",
+    ),
+    "a_tools_file_is_told_by_its_name": (mutants.ForgetsFilesOfTools, "name of application/zip"),
+    "the_name_of_a_tools_file_is_short_and_on_one_line": (mutants.RepeatsNames, "a name in lines"),
+    "a_long_result_is_told_as_its_text": (mutants.NamesEveryFile, "is kept as text/plain"),
 }
 """For each check that both clients pass, or fail for another reason: one that fails it."""
 

@@ -288,7 +288,7 @@ def test_mod_5_an_end_without_a_stop_reason_is_transient() -> None:
         _read(start(), *text(0, "Hel"), message_delta(None), {"type": "message_stop"})
 
 
-@pytest.mark.parametrize("value", [None, [], "text", 7, {}, {"type": None}, {"type": 7}])
+@pytest.mark.parametrize("value", [{}, {"type": None}, {"type": 7}])
 def test_mod_5_an_event_without_a_type_is_garbled(value: object) -> None:
     """Worth another try."""
     with pytest.raises(ModelTransient, match="garbled"):

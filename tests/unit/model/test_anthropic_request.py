@@ -276,10 +276,48 @@ def test_mod_9_documents_are_shown() -> None:
     ]
 
 
+def test_mod_9_files_of_tools_are_told_in_their_places() -> None:
+    """Words as words, files under their names, a line for what has no place."""
+    parts = (
+        _blob("application/zip", name="a.zip"),
+        _blob("application/pdf", name="b\n.pdf"),
+        _blob("text/plain", name="c.txt"),
+        _blob("application/json"),
+    )
+    sent = _messages(
+        _user("Hi"),
+        AssistantMessage(parts=(), calls=(_call(_ONE), _call(_TWO))),
+        ToolMessage(call_id=_ONE, parts=parts, failed=True),
+        ToolMessage(call_id=_TWO, parts=parts[:1], failed=True),
+        attachments=_attached(b"{} "),
+    )
+    line = "[a.zip, application/zip, 3 bytes: this cannot be shown to you]"
+    told: JsonValue = {"type": "text", "text": line}
+    pdf: JsonValue = {"type": "base64", "media_type": "application/pdf", "data": "e30g"}
+    text: JsonValue = {"type": "text", "media_type": "text/plain", "data": "{} "}
+    first: JsonValue = {
+        "type": "tool_result",
+        "tool_use_id": _ONE,
+        "content": [
+            told,
+            {"type": "document", "source": pdf, "title": "b .pdf"},
+            {"type": "document", "source": text, "title": "c.txt"},
+            {"type": "text", "text": "{} "},
+        ],
+    }
+    second: JsonValue = {
+        "type": "tool_result",
+        "tool_use_id": _TWO,
+        "content": [told],
+        "is_error": True,
+    }
+    assert isinstance(sent, list)
+    assert sent[2] == {"role": "user", "content": [first, second]}
+
+
 @pytest.mark.parametrize(
     ("message", "data", "words"),
     [
-        (UserMessage(parts=(_blob("image/png"),)), None, "not among the attachments"),
         (UserMessage(parts=(_blob("image/tiff"),)), b"x", r"image/tiff\), which this format"),
         (
             UserMessage(parts=(_blob("audio/mpeg"),)),
@@ -288,16 +326,12 @@ def test_mod_9_documents_are_shown() -> None:
         ),
         (UserMessage(parts=(_blob("text/plain"),)), b"\xff", "no text in UTF-8"),
         (UserMessage(parts=(_blob("text/plain"),)), b" ", "is blank"),
-        (AssistantMessage(parts=(_blob("image/png"),)), b"x", "message 1 is the model's"),
     ],
 )
-def test_mod_9_a_blob_without_a_place_is_refused(
-    message: Message, data: bytes | None, words: str
-) -> None:
+def test_mod_9_a_blob_without_a_place_is_refused(message: Message, data: bytes, words: str) -> None:
     """Nothing is left out silently."""
-    attachments = {} if data is None else _attached(data)
     with pytest.raises(UnsendableRequest, match=words):
-        _encode(_request(_user("Hi"), message, attachments=attachments))
+        _encode(_request(_user("Hi"), message, attachments=_attached(data)))
 
 
 def _thinks(*parts: Part, ref: str | None = None) -> JsonValue:
@@ -417,13 +451,6 @@ def test_mod_8_what_a_user_adds_extends_the_turn() -> None:
     long = _encode(_request(*_talk(1), _user("By the way")))
     assert long.startswith(short.removesuffix(b"]}]}"))
     assert len(long) > len(short)
-
-
-def test_mod_8_one_request_is_one_sequence_of_bytes() -> None:
-    """The order in which a value's keys were put in does not matter."""
-    one = _request(UserMessage(parts=(JsonPart(value={"a": 1, "b": 2.5}),)))
-    other = _request(UserMessage(parts=(JsonPart(value={"b": 2.5, "a": 1}),)))
-    assert _encode(one) == _encode(other)
 
 
 def _marked(request: ModelRequest) -> dict[str, list[int]]:

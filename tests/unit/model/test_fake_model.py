@@ -8,10 +8,11 @@ import pytest
 from psych_runtime.errors import ModelError, ModelPermanent, ModelTransient
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.testing import FakeModel, FakeRouter
-from psych_schema.common import Cost, Usage
+from psych_schema.common import BlobRef, Cost, Usage
 from psych_schema.model import (
     AskedCall,
     AssistantMessage,
+    BlobPart,
     CallDelta,
     Finish,
     Message,
@@ -294,3 +295,16 @@ async def test_a_route_gives_each_model_name_its_own_script() -> None:
     assert (router.closed, parent.closed, child.closed) == (1, 0, 1)
     with pytest.raises(ModelPermanent, match="no model 'none'; known: fake, small"):
         await anext(router.stream(_request(model="none")))
+
+
+async def test_mod_9_a_test_sees_what_a_tool_returned() -> None:
+    """Each request is kept as it came: the parts of its messages, and the bytes that they name."""
+    model = FakeModel().turn(tool_calls=[("add", {})]).turn("A cat.")
+    image = BlobPart(blob=BlobRef(hash="a" * 64, bytes=3, media_type="image/png"))
+    shown = ToolMessage(call_id=_id(0), parts=(image,))
+    asked = _request(_user(), _said(0), shown).model_copy(
+        update={"attachments": {"a" * 64: "cG5n"}}
+    )
+    assert [event async for event in model.stream(asked)]
+    assert model.requests[-1].messages[-1].parts == (image,)
+    assert model.requests[-1].attachments == {image.blob.hash: "cG5n"}

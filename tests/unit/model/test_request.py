@@ -4,13 +4,10 @@ import json
 
 import pytest
 
-from psych_runtime.errors import UnsendableRequest
 from psych_runtime.model._request import Dialect, encode
-from psych_schema.common import BlobRef
 from psych_schema.model import (
     AskedCall,
     AssistantMessage,
-    BlobPart,
     JsonPart,
     Message,
     ModelRequest,
@@ -127,13 +124,6 @@ def test_mod_9_the_dialect_decides_fields() -> None:
     assert "stream_options" not in _sent(request, silent)
 
 
-def test_mod_8_one_request_is_one_sequence_of_bytes() -> None:
-    """The order in which a value's keys were put in does not matter."""
-    one = _request(UserMessage(parts=(JsonPart(value={"a": 1, "b": 2.5}),)))
-    other = _request(UserMessage(parts=(JsonPart(value={"b": 2.5, "a": 1}),)))
-    assert encode(one, _DIALECT) == encode(other, _DIALECT)
-
-
 def test_mod_8_a_longer_conversation_extends_the_shorter_one() -> None:
     """The prefix that a provider caches stays the same bytes."""
     short = encode(_request(_user("Hi")), _DIALECT)
@@ -168,22 +158,7 @@ def test_d5_unreadable_arguments_do_not_go_back(
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"), [("a b/ü", "a_b__"), ("", "_"), ("x" * 70, "x" * 64), ("ok-1_", "ok-1_")]
-)
-def test_d5_a_name_that_no_tool_can_have_does_not_go_back(name: str, sent: str) -> None:
-    """Servers check the names of a history, too."""
-    assert f'"name":"{sent}"'.encode() in encode(_request(_asked("{}", name=name)), _DIALECT)
-
-
 def test_mod_9_several_parts_are_one_text() -> None:
     """Many servers take a text only."""
     message = UserMessage(parts=(TextPart(text="one"), JsonPart(value=2), TextPart(text="three")))
     assert _messages(message) == [{"role": "user", "content": "one\n2\nthree"}]
-
-
-def test_mod_9_a_blob_is_refused_by_name() -> None:
-    """Nothing is left out silently."""
-    blob = BlobPart(blob=BlobRef(hash="0" * 64, bytes=3, media_type="image/png"))
-    with pytest.raises(UnsendableRequest, match=r"message 1 has a blob part \(image/png\)"):
-        encode(_request(_user("Hi"), UserMessage(parts=(blob,))), _DIALECT)

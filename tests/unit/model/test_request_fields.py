@@ -168,6 +168,57 @@ def test_mod_9_a_blob_is_sent_as_its_kind(media_type: str, part: JsonValue) -> N
     assert found["messages"] == [{"role": "user", "content": [see, part, asks]}]
 
 
+@pytest.mark.parametrize(
+    ("media_type", "name", "sent"),
+    [
+        ("text/csv; charset=utf-8", "a.csv", "[a.csv, text/csv, 5 bytes]\nbytes"),
+        ("application/ld+json", None, "[application/ld+json, 5 bytes]\nbytes"),
+    ],
+)
+def test_mod_9_a_text_of_a_person_is_sent_as_text(
+    media_type: str, name: str | None, sent: str
+) -> None:
+    """Behind a line that says which file it is: the format has files for PDF only."""
+    parts = (_blob(media_type, name=name), TextPart(text="?"))
+    found = _sent(UserMessage(parts=parts), attachments={"a" * 64: _DATA})
+    file, asks = ({"type": "text", "text": text} for text in (sent, "?"))
+    assert found["messages"] == [{"role": "user", "content": [file, asks]}]
+
+
+def test_mod_9_files_of_tools_are_told_in_their_places() -> None:
+    """Words in the answer, files behind it under their names, a line for what has no place."""
+    asks = AssistantMessage(parts=(), calls=(AskedCall(call_id=_ONE, name="add", arguments="{}"),))
+    parts = (
+        _blob("application/zip", name="a.zip"),
+        TextPart(text="Two"),
+        _blob("application/pdf", name="b\n.pdf"),
+        _blob("text/plain", name="c.txt"),
+        _blob("text/plain"),
+        _blob("audio/mp3"),
+    )
+    answered = ToolMessage(call_id=_ONE, parts=parts)
+    found = _sent(_HI, asks, answered, attachments={"a" * 64: _DATA})["messages"]
+    line = "[a.zip, application/zip, 5 bytes: this cannot be shown to you]"
+    assert found[2:] == [
+        {"role": "tool", "tool_call_id": _ONE, "content": f"{line}\nTwo\nbytes"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": f"Returned by the call {_ONE}:"},
+                {
+                    "type": "file",
+                    "file": {
+                        "filename": "b .pdf",
+                        "file_data": f"data:application/pdf;base64,{_DATA}",
+                    },
+                },
+                {"type": "text", "text": "[c.txt, text/plain, 5 bytes]\nbytes"},
+                {"type": "input_audio", "input_audio": {"data": _DATA, "format": "mp3"}},
+            ],
+        },
+    ]
+
+
 def test_mod_8_images_of_tools_follow_the_answers_of_their_turn() -> None:
     """All answers first, as servers want them; what comes later changes nothing before it."""
     calls = tuple(AskedCall(call_id=one, name="add", arguments="{}") for one in (_ONE, _TWO))
@@ -187,12 +238,6 @@ def test_mod_8_images_of_tools_follow_the_answers_of_their_turn() -> None:
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_DATA}"}},
     ]
     assert _sent(*later, attachments=attachments)["messages"][:5] == first
-
-
-def test_mod_9_a_blob_of_the_model_cannot_be_said() -> None:
-    """The format has no words for it: refused, with the place."""
-    with pytest.raises(UnsendableRequest, match="message 1 is the model's"):
-        _sent(_HI, AssistantMessage(parts=(_blob("image/png"),)), attachments={"a" * 64: _DATA})
 
 
 @pytest.mark.parametrize(

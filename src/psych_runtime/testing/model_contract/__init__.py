@@ -20,6 +20,7 @@ from psych_runtime.testing.model_contract import (
     keeping,
     metering,
     refusing,
+    returning,
     saying,
     waiting,
 )
@@ -58,6 +59,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         holding,
         keeping,
         asking,
+        returning,
     )
     for value in vars(module).values()
     if isinstance(value, Check)
