@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from psych_runtime.core import preview
 from psych_runtime.errors import UnsendableRequest
 from psych_runtime.model._history import attached
 from psych_schema.model import BlobPart, ModelRequest
@@ -84,8 +85,7 @@ def kind_of(part: BlobPart) -> str:
 
 def is_text(part: BlobPart) -> bool:
     """Tell whether a blob is text, by its media type."""
-    kind = kind_of(part)
-    return kind.startswith("text/") or kind == "application/json" or kind.endswith("+json")
+    return preview.is_text(part.blob.media_type)
 
 
 def text_of(part: BlobPart, place: int, request: ModelRequest) -> str | Unsaid:
