@@ -16,16 +16,14 @@ from psych_runtime.tools.policy import AskUnlessReadOnly
 from psych_schema.common import Queue
 from psych_schema.record import ApprovalRequested
 from psych_schema.store import RecordRow
+from tests.functional.engine.behaviour.people import Till, asking
 from tests.functional.engine.harness import (
     ACME,
     Crew,
     ShiftedSystem,
-    admit,
-    agent,
     eventually,
     kinds_of,
     of_type,
-    only,
     runtime,
 )
 from tests.functional.engine.holed import holed
@@ -33,27 +31,11 @@ from tests.functional.engine.holed import holed
 type Act = Callable[[Store, str, str], Awaitable[object]]
 
 
-async def pay(cents: int) -> str:
-    """Pay.
-
-    Args:
-        cents: How much.
-    """
-    return f"paid {cents}"
-
-
 async def resting(store: Store, crew: Crew) -> tuple[str, str]:
-    """Return a Run that waits for consent, and the call; no worker runs any more."""
-    model = FakeModel().turn(tool_calls=[("pay", {"cents": 3})]).turn(text="Done.")
-    worker = await crew.start(runtime(store, model, pay, policy=AskUnlessReadOnly()))
-    run_id = await admit(store, agent("pay"))
-
-    async def rests() -> bool:
-        return (await status(store, run_id, scope=ACME)).state == "suspended"
-
-    await eventually(rests)
-    await crew.stop(worker)
-    return run_id, only(await of_type(store, run_id, ApprovalRequested)).call_id
+    """Return a Run that asks for consent, and the call; no worker runs any more."""
+    run = await asking(store, crew, Till().pay, policy=AskUnlessReadOnly())
+    await crew.stop(run.worker)
+    return run.run_id, run.one.call_id
 
 
 def deciding(choice: Choice) -> Act:
@@ -70,7 +52,7 @@ def sending(queue: Queue) -> Act:
 
 TAKEN: dict[str, Act] = {
     "approve": deciding("approve"),
-    "edit": deciding(Edit({"cents": 1})),
+    "edit": deciding(Edit({"to": "bob", "amount": 1})),
     "steer": sending("steer"),
     "next_run": sending("next_run"),
     "interrupt": lambda store, run_id, _: interrupt(store, run_id, scope=ACME, by="ann"),
@@ -79,7 +61,7 @@ TAKEN: dict[str, Act] = {
 
 NAMED: dict[str, Act] = {
     "approve": deciding("approve"),
-    "edit": deciding(Edit({"cents": 1})),
+    "edit": deciding(Edit({"to": "bob", "amount": 1})),
     "decide about another": lambda store, run_id, _: decide(
         store, run_id, scope=ACME, decisions={"call_x": "deny"}, by="ann"
     ),
@@ -116,7 +98,7 @@ async def test_log_3_what_is_added_to_a_log_with_a_hole_wakes_who_finds_it(
     assert found.blocked_on is not None
     assert found.blocked_on.code == "corrupt_log"
     await TAKEN[name](broken, run_id, call_id)
-    await crew.start(runtime(broken, FakeModel(), pay))
+    await crew.start(runtime(broken, FakeModel(), Till().pay))
 
     async def marked() -> bool:
         return (await store.header(ACME.tenant, run_id)).state == "corrupt"
