@@ -22,7 +22,7 @@ from psych_runtime.errors import (
     InvalidArgument,
 )
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_several
+from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_outside
 from psych_runtime.runtime.requests import (
     JsonLike,
     check_actor,
@@ -116,7 +116,7 @@ async def decide(
     asked = _Asked(store, chosen, by, reason, key, system)
     request = Request(scope.tenant, run_id, key, request_digest("decide", chosen, by, reason))
     try:
-        return await write_several(store, request, asked.records, system=system)
+        return await write_outside(store, request, asked.records, system=system)
     except _Known as known:
         return known.receipt
 

@@ -19,7 +19,7 @@ from psych_runtime.errors import (
     WaitOver,
 )
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_several
+from psych_runtime.runtime.outside import Request, opened, run_settled, whole_log, write_outside
 from psych_runtime.runtime.requests import (
     JsonLike,
     check_actor,
@@ -111,7 +111,7 @@ async def deliver(
         return (await _happened(store, header, waits, given, event, system),)
 
     request = Request(scope.tenant, run_id, key, request_digest("deliver", *given[:4]))
-    return await write_several(store, request, make, system=system)
+    return await write_outside(store, request, make, system=system)
 
 
 async def _check_alive(store: Store, header: RunRow) -> None:

@@ -1,5 +1,6 @@
 """Erasing what was said in a Run: facts, totals and the chain of its log stay (R-11, ST-6)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -126,12 +127,13 @@ async def _say(
         if await is_erased(store, seen):
             return
 
-        def make(header: RunRow, seen: RunRow = seen) -> Record:
+        async def make(header: RunRow, seen: RunRow = seen) -> Sequence[Record]:
             if header.head != seen.head:
                 raise _Moved
-            return RunErased(
+            erased = RunErased(
                 run_id=run_id, id=system.new_id("rec"), at=system.now(), by=by, reason=reason
             )
+            return (erased,)
 
         try:
             await write_outside(store, Request(tenant, run_id, None, ""), make, system=system)

@@ -30,12 +30,11 @@ from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.admission import admit
 from psych_runtime.runtime.outside import (
     Request,
-    check_rest,
     opened,
     outside_unit,
     request_keys,
     whole_log,
-    write_several,
+    write_outside,
     write_unit,
 )
 from psych_runtime.runtime.requests import (
@@ -100,7 +99,7 @@ async def send(
         RunSettled, RunStopping: nobody will read it in this Run; send it with `next_run`.
         QueueFull: 64 messages wait, or those for the next Run are together above 256 KiB as JSON.
         IdempotencyConflict: the key belongs to another request.
-        CorruptLog: what the Run is at rest with does not fit together: nothing can follow in it.
+        CorruptLog: the Run's log cannot be trusted; nothing can follow in it.
         ContentErased: the thread's last Run was erased: begin another thread.
         RunNotFound: not in this tenant.
         StoreUnavailable: it may or may not be stored; repeat with the same key.
@@ -158,7 +157,7 @@ async def cancel(
         return (record,)
 
     request = Request(scope.tenant, run_id, key, request_digest("cancel", entry_id, by))
-    return await write_several(store, request, make, system=system)
+    return await write_outside(store, request, make, system=system)
 
 
 def _message(given: object) -> UserMessage:
@@ -220,7 +219,6 @@ class _Sending:
             header = await _tail(self._store, header)
             if header.state == "settled":
                 return await self._begin_next(header)
-        await check_rest(self._store, header)
         record = QueueEnqueued(
             run_id=header.run_id,
             id=self._system.new_id("rec"),

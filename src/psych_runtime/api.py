@@ -1,6 +1,6 @@
 """The writing half of the API: publish, dispatch, interrupt. Reading is in `_reads`."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from psych_runtime._arguments import check_flag, check_page, check_scope_type, check_text
@@ -240,8 +240,8 @@ async def interrupt(
     check_text(reason, what="reason", problem="say why in a text")
     check_flag(force, what="force")
 
-    def make(header: RunRow) -> Record:
-        return AbortRequested(
+    async def make(header: RunRow) -> Sequence[Record]:
+        asked = AbortRequested(
             run_id=header.run_id,
             id=system.new_id("rec"),
             at=system.now(),
@@ -250,6 +250,7 @@ async def interrupt(
             force=force,
             key=key,
         )
+        return (asked,)
 
     digest = request_digest("interrupt", reason, by, force)
     return await write_outside(

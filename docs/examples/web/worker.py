@@ -47,10 +47,10 @@ async def main() -> None:
     url = os.environ.get("PSYCH_STORE", "sqlite:///runs.db")
     async with psych_runtime.open_store(url, prefix=os.environ.get("PSYCH_PREFIX", "")) as store:
         await store.migrate()
-        runtime = Runtime(store=store, model=make_model(), registry=registry)
-        worker = Worker(runtime, lease_seconds=LEASE_SECONDS)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
-        await worker.run()
+        async with Runtime(store=store, model=make_model(), registry=registry) as runtime:
+            worker = Worker(runtime, lease_seconds=LEASE_SECONDS)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+            await worker.run()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ record = body without its last brace, then the content as its last member.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import cache
@@ -52,6 +53,9 @@ _recent: Final = Recent()  # of a pure function, as functools.cache would be
 
 _MAX_DEPTH: Final = 200  # containers in containers that the parser takes
 _MAX_DIGITS: Final = 4300  # of an integer that the parser takes
+
+_FORM: Final = re.compile("[A-Z][0-9]{18}")
+"""How a body begins that a store keeps in a form of its own: a schema version, and when."""
 
 _ENVELOPE: Final = frozenset(
     {"v", "run_id", "seq", "at", "type", "id", "commit", "epoch", "prev", "content_digest"}
@@ -274,19 +278,27 @@ def _unread(row: RecordRow) -> NewerRecord | CorruptLog:
     """Return why a row cannot be read: a newer build wrote it, or nobody did."""
     version = outline(row).needs_version
     if version > SCHEMA_VERSION:
-        return NewerRecord(run_id=row.run_id, seq=row.seq, type=row.type, needs_version=version)
+        return _newer(row, version)
     return CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq)
 
 
-def outline(row: RecordRow) -> Outline:
-    """Return what every version of the schema says of a record. Raises CorruptLog.
+def _newer(row: RecordRow, version: int) -> NewerRecord:
+    return NewerRecord(run_id=row.run_id, seq=row.seq, type=row.type, needs_version=version)
 
-    Enough to write behind a record that this build cannot read (R-16).
+
+def outline(row: RecordRow) -> Outline:
+    """Return what every version of the schema says of a record.
+
+    Enough to write behind a record that this build cannot read (R-16). Raises NewerRecord where
+    even its form is of a newer build, which hides all that, CorruptLog where there is nothing.
     """
     try:
         body = from_json(row.body)
         version, epoch, at = body["v"], body["epoch"], parse_instant(body["at"])
     except (ValueError, KeyError, TypeError) as error:
+        form = ord(row.body[0]) - ord("A") + 1 if _FORM.match(row.body) else 0
+        if form > SCHEMA_VERSION:
+            raise _newer(row, form) from error
         raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq) from error
     if type(version) is not int or type(epoch) is not int:
         raise CorruptLog(reason="unreadable", run_id=row.run_id, seq=row.seq)

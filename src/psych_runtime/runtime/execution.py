@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from psych_runtime.core.codec import Entry, decode, outline, seal
+from psych_runtime.core.codec import Entry, Position, decode, seal
 from psych_runtime.core.header import header_change, pause_seconds
 from psych_runtime.errors import (
     ContentErased,
@@ -214,11 +214,10 @@ async def _release(attempt: Attempt, error: PsychError) -> None:
 
 
 async def _unit_behind_the_head(attempt: Attempt, ended: AttemptEnded) -> Unit:
-    """Return a unit that needs no fold: it goes behind records that may be unreadable."""
+    """Return a unit that needs no log: it goes behind records that may be unreadable."""
     store, system = attempt.host.store, attempt.host.system
-    after = attempt.header.head  # from here on there is at least the claim
-    rows = await ask_surely(partial(store.read, attempt.tenant, attempt.run_id, after=after))
-    head = outline(rows[-1]).position
+    found = await ask_surely(partial(store.header, attempt.tenant, attempt.run_id))
+    head = Position(found.head, found.head_hash, found.head_at)
     commit_id = system.new_id("com")
     sealed = seal(
         [ended],

@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from typing import Final
 
-from psych_runtime.errors import RunNotFound, StoreError, StoreUnavailable
+from psych_runtime.core.codec import Position
+from psych_runtime.errors import NewerRecord, RunNotFound, StoreError, StoreUnavailable
 from psych_runtime.ports import answers
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Store, Unit
@@ -85,17 +86,23 @@ class Flusher:
         delay = FIRST_DELAY_SECONDS
         while journal.lost is None:
             try:
-                rows = await self._store.read(
-                    journal.tenant, journal.run_id, after=journal.position.seq
-                )
+                await self._read(journal)
             except RunNotFound as error:
                 journal.lose(error)
             except StoreError:
                 await asyncio.sleep(delay)
                 delay = longer(delay)
             else:
-                journal.absorb(rows)
                 return
+
+    async def _read(self, journal: Journal) -> None:
+        tenant, run_id = journal.tenant, journal.run_id
+        rows = await self._store.read(tenant, run_id, after=journal.position.seq)
+        try:
+            journal.absorb(rows)
+        except NewerRecord as newer:  # where the log goes on, only its header tells
+            header = await self._store.header(tenant, run_id)
+            journal.pass_over(newer, Position(header.head, header.head_hash, header.head_at))
 
     async def _send(self, batch: Sequence[tuple[Journal, Unit]]) -> None:
         delay = FIRST_DELAY_SECONDS

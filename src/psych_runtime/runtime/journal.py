@@ -274,7 +274,10 @@ class Journal:
                 _fail(decision, Stale())
 
     def absorb(self, rows: Sequence[RecordRow]) -> None:
-        """Take what stands behind the head: the own flight, or what others wrote."""
+        """Take what stands behind the head: the own flight, or what others wrote.
+
+        Raises NewerRecord for a row that does not even tell its hash: `pass_over` it.
+        """
         foreign = False
         for row in rows:
             if self.lost is not None:
@@ -286,10 +289,18 @@ class Journal:
                 continue
             try:
                 foreign |= self._absorb_foreign(row)
+            except NewerRecord:
+                raise
             except LogError as error:
                 self.lose(error)
         if foreign:
             self._stale()
+
+    def pass_over(self, newer: NewerRecord, head: Position) -> None:
+        """Leave what others wrote up to `head` to a build that reads it (R-16)."""
+        self.needs_version = newer.needs_version
+        self.state.position = head
+        self._stale()
 
     def _absorb_foreign(self, row: RecordRow) -> bool:
         about = outline(row)
@@ -298,6 +309,9 @@ class Journal:
             return False
         if about.epoch == self.epoch:
             raise CorruptLog(reason="own_epoch_not_own", run_id=self.run_id, seq=row.seq)
+        if self.needs_version is not None:  # it may follow from what is not in this state
+            self.state.position = about.position
+            return True
         try:
             entry: Entry = decode(row)
         except NewerRecord as newer:

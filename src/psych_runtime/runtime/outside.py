@@ -1,7 +1,7 @@
 """Writers that hold no Run: at the head, without a fence, again on a conflict (R-2, R-20).
 
-They read the header, and of the log only the records that it names as open, and the end of one
-that rests: what the header names as open says whether a request is legal.
+They read the header, and of the log only the records that it names as open: these say whether a
+request is legal. A log that is broken elsewhere is found by the worker that they wake (LOG-3).
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from psych_runtime.core.header import header_change, state_from_header, wake_cha
 from psych_runtime.errors import (
     CorruptLog,
     IdempotencyConflict,
-    NewerRecord,
     RunNotFound,
     RunSettled,
     RunStopping,
@@ -31,7 +30,6 @@ from psych_schema.store import KeyRow, RunRow
 __all__ = [
     "PATIENCE_SECONDS",
     "Request",
-    "check_rest",
     "known_receipt",
     "opened",
     "outside_unit",
@@ -39,14 +37,12 @@ __all__ = [
     "run_settled",
     "whole_log",
     "write_outside",
-    "write_several",
     "write_unit",
 ]
 
 PATIENCE_SECONDS: Final = 10.0
 """How long an outside writer tries before it says StoreUnavailable."""
 
-_LOOKED_AT: Final = 128  # records of a Run at rest: what it waits with stands at the end
 _FIRST_PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 1.0
 
@@ -79,36 +75,20 @@ def _receipt(key: str, digest: str, text: str, wanted: str) -> Receipt:
 
 
 async def write_outside(
-    store: Store, request: Request, make: Callable[[RunRow], Record], *, system: System
-) -> Receipt:
-    """Write the record that `make` returns for the header; return its receipt.
-
-    Raises RunNotFound, RunSettled, RunStopping, IdempotencyConflict, StoreUnavailable, and
-    what `make` raises.
-    """
-
-    async def propose() -> tuple[Unit, Receipt]:
-        header = await store.header(request.tenant, request.run_id)
-        return await outside_unit(store, header, [make(header)], request, system)
-
-    return await write_unit(store, request, propose, system=system)
-
-
-async def write_several(
     store: Store,
     request: Request,
     make: Callable[[RunRow], Awaitable[Sequence[Record]]],
     *,
     system: System,
 ) -> Receipt:
-    """Write the records that `make` returns for the header, all or none; likewise.
+    """Write the records that `make` returns for the header, all or none.
 
-    The receipt is that of the last one. Raises CorruptLog for a Run at rest that is.
+    The receipt is that of the last one. Raises RunNotFound, RunSettled, RunStopping,
+    IdempotencyConflict, CorruptLog, StoreUnavailable, and what `make` raises.
     """
 
     async def propose() -> tuple[Unit, Receipt]:
         header = await store.header(request.tenant, request.run_id)
-        await check_rest(store, header)
         return await outside_unit(store, header, await make(header), request, system)
 
     return await write_unit(store, request, propose, system=system)
@@ -186,34 +166,6 @@ async def run_settled(store: Store, header: RunRow) -> RunSettled:
     rows = await store.read(header.tenant, header.run_id, after=header.head - 1, limit=1)
     erased = bool(rows) and rows[0].type == "run.erased"
     return RunSettled(run_id=header.run_id, erased=erased)
-
-
-async def check_rest(store: Store, header: RunRow) -> None:
-    """Raise CorruptLog where what a Run at rest waits with does not fit together.
-
-    No worker would see, and what is added would never be read; only an interrupt is taken: a
-    worker then finds it, and marks it. One read, of the last 128 records, once: whatever is
-    added ends the rest.
-    """
-    if header.state != "suspended":
-        return
-    start = max(header.head - _LOOKED_AT + 1, 1)
-    count = header.head - start + 1
-    rows = await store.read(header.tenant, header.run_id, after=start - 1, limit=count)
-    last: str | None = None
-    for place in range(count):
-        seq = start + place
-        if place >= len(rows) or rows[place].seq != seq:
-            raise CorruptLog(reason="seq_not_next", run_id=header.run_id, seq=seq)
-        try:
-            entry = decode(rows[place])
-        except NewerRecord:  # a newer build's, which this one cannot judge
-            return
-        if last is not None and entry.record.prev != last:
-            raise CorruptLog(reason="prev_does_not_fit", run_id=header.run_id, seq=seq)
-        last = entry.hash
-    if last != header.head_hash:
-        raise CorruptLog(reason="head_does_not_fit", run_id=header.run_id, seq=header.head)
 
 
 async def outside_unit(

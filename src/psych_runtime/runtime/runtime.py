@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from psych_runtime._system import System, ambient_system
 from psych_runtime.core._model_checks import Serving
@@ -37,6 +37,8 @@ _LEAST_OFFLOADED_BYTES: Final = 1024
 
 class Runtime:
     """The ports that Runs are executed with; several workers may share one.
+
+    An async context manager around its workers closes what HTTP tools left open.
 
     Args:
         store: where everything that happens is kept.
@@ -189,10 +191,19 @@ class Runtime:
     async def aclose(self) -> None:
         """Close what HTTP tools left open on this loop; the store and the models stay open.
 
-        Call it when the workers here have ended; a later call opens what it needs.
+        Call it when the workers here have ended, or make the Runtime by `async with`; a later
+        call opens what it needs.
         """
         if self._outbound is not None:
             await self._outbound.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return the Runtime itself; nothing is opened before the first call."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close what HTTP tools left open on this loop."""
+        await self.aclose()
 
     def new_context(self, scope: Scope | None) -> Context:
         """Return an empty context with what the consumer sets in it (R-21)."""

@@ -4,16 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from pydantic_core import to_json
-
 from psych_runtime.core.codec import Entry, is_erased
-from psych_runtime.core.conversation import input_parts
 from psych_runtime.core.fold import RunState
 from psych_runtime.core.models import trusted
 from psych_runtime.views._lifecycle import blocked_on, ended, lifecycle
+from psych_runtime.views._messages import input_said, message_read, message_unread
 from psych_runtime.views._said import text_of
 from psych_runtime.views._survey import survey
-from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 from psych_schema.record import (
     AbortRequested,
     ApprovalRequested,
@@ -34,7 +31,6 @@ from psych_schema.view import (
     AbortAsked,
     CallMade,
     SaidByModel,
-    SaidByUser,
     ThreadItem,
     ThreadRun,
     ThreadView,
@@ -44,7 +40,6 @@ from psych_schema.view import (
 __all__ = ["messages_passed_on", "thread_run", "thread_view"]
 
 _said_by_model: Final = trusted(SaidByModel)
-_said_by_user: Final = trusted(SaidByUser)
 
 type _Outcome = Literal["ok", "error", "aborted", "timed_out", "unknown", "refused", "open"]
 
@@ -75,7 +70,7 @@ def thread_run(
         ended=ended(found),
         created_at=header.created_at,
         said=tuple(one.line() if isinstance(one, _Call) else one for one in talk.said),
-        unread=tuple(_unread(one, talk) for one in talk.unread.values() if not talk.moves(one)),
+        unread=talk.unread(),
     )
 
 
@@ -133,30 +128,34 @@ class _Talk:
 
     passed_on: Sequence[QueueEnqueued] = ()
     said: list[_Call | ThreadItem] = field(default_factory=list)
-    unread: dict[str, QueueEnqueued] = field(default_factory=dict)
-    settled: RunSettled | None = None
+    _queued: dict[str, QueueEnqueued] = field(default_factory=dict)
+    _settled: RunSettled | None = None
     _calls: dict[str, _Call] = field(default_factory=dict)
 
-    def moves(self, entry: QueueEnqueued) -> bool:
-        """Tell whether a message is input of the next Run, and no more this one's."""
-        settled = self.settled
-        return entry.queue == "next_run" and settled is not None and settled.next_run is not None
+    def unread(self) -> tuple[UnreadMessage, ...]:
+        """Return what the model has not read; what the next Run began with is no more here."""
+        ended = self._settled is not None
+        moved = self._settled is not None and self._settled.next_run is not None
+        here = [one for one in self._queued.values() if not (moved and one.queue == "next_run")]
+        return tuple(message_unread(one, ended=ended) for one in here)
 
     def read(self, record: Record, _: RunState) -> None:
         """Take one record."""
         match record:
             case RunAdmitted():
-                self._input(record)
+                self.said += input_said(record, self.passed_on)
             case QueueEnqueued():
-                self.unread[record.entry_id] = record
+                self._queued[record.entry_id] = record
             case QueueConsumed():
-                self.said += [_read(self.unread.pop(e), record) for e in record.entries]
+                read = [self._queued.pop(name) for name in record.entries]
+                self.said += [message_read(one, seq=record.seq) for one in read]
             case QueueCancelled():
-                self.unread.pop(record.entry_id, None)
+                self._queued.pop(record.entry_id, None)
             case ModelCompleted() if record.turn is not None:
-                self._answer(record)
+                self._model(record)
+                self._asked(record)
             case ModelFailed() if record.turn is not None and record.next == "give_up":
-                self._broken(record)
+                self._model(record)
             case ApprovalRequested() | ToolStarted():
                 self._call(record, record.call_id).identity = record.identity
             case ToolCompleted() | ToolRefused():
@@ -164,43 +163,12 @@ class _Talk:
             case AbortRequested():
                 self.said.append(_abort(record))
             case RunSettled():
-                self.settled = record
+                self._settled = record
             case _:
                 return
 
-    def _input(self, record: RunAdmitted) -> None:
-        gone = is_erased(record)
-        if record.input is None and not gone:
-            return
-        parts = () if gone else input_parts(record.input)
-        each = _split(None if gone else parts, self.passed_on)
-        if each:
-            for one, words in zip(self.passed_on, each, strict=True):
-                self.said.append(_input_of(one, words, record, gone=gone))
-            return
-        self.said.append(
-            _said_by_user(
-                seq=record.seq,
-                at=record.at,
-                by=record.by,
-                text=None if gone else _words(parts),
-                attachments=_attachments(parts),
-                gone=gone,
-            )
-        )
-
-    def _answer(self, record: ModelCompleted) -> None:
-        asked = record.said.calls if record.said else ()
+    def _model(self, record: ModelCompleted | ModelFailed) -> None:
         text = text_of(record.said.parts) if record.said else ""
-        self._model(record, text, partial=False)
-        for place, call_id in enumerate(record.calls):
-            call = self._call(record, call_id)
-            call.name = asked[place].name if place < len(asked) else None
-
-    def _broken(self, record: ModelFailed) -> None:
-        self._model(record, text_of(record.said.parts) if record.said else "", partial=True)
-
-    def _model(self, record: ModelCompleted | ModelFailed, text: str, *, partial: bool) -> None:
         gone = is_erased(record)
         if text or gone:
             self.said.append(
@@ -209,10 +177,16 @@ class _Talk:
                     at=record.at,
                     call=record.call,
                     text=text or None,
-                    partial=partial,
+                    partial=isinstance(record, ModelFailed),
                     gone=gone,
                 )
             )
+
+    def _asked(self, record: ModelCompleted) -> None:
+        asked = record.said.calls if record.said else ()
+        for place, call_id in enumerate(record.calls):
+            call = self._call(record, call_id)
+            call.name = asked[place].name if place < len(asked) else None
 
     def _call(self, record: Record, call_id: str) -> _Call:
         known = self._calls.get(call_id)
@@ -220,71 +194,6 @@ class _Talk:
             known = self._calls[call_id] = _Call(record, call_id)
             self.said.append(known)
         return known
-
-
-def _split(parts: Sequence[Part] | None, messages: Sequence[QueueEnqueued]) -> list[Sequence[Part]]:
-    """Return what each message has of the parts of an input; nothing when nobody can tell.
-
-    None: the input has been erased. Of an erased message only that it said something is known.
-    """
-    if parts is None:
-        return [()] * len(messages)
-    sizes = [1 if one.message is None else len(one.message.parts) for one in messages]
-    if sum(sizes) != len(parts):
-        return []
-    found: list[Sequence[Part]] = []
-    for size in sizes:
-        found.append(parts[:size])
-        parts = parts[size:]
-    return found
-
-
-def _input_of(
-    entry: QueueEnqueued, parts: Sequence[Part], admitted: RunAdmitted, *, gone: bool
-) -> SaidByUser:
-    """Return a message that began a Run, where the model read it."""
-    return _said_by_user(
-        seq=admitted.seq,
-        at=entry.at,
-        by=entry.by,
-        entry_id=entry.entry_id,
-        queue=entry.queue,
-        text=None if gone else _words(parts),
-        attachments=_attachments(parts),
-        gone=gone,
-    )
-
-
-def _read(entry: QueueEnqueued, consumed: QueueConsumed) -> SaidByUser:
-    """Return a message at the place where the model read it."""
-    parts = entry.message.parts if entry.message else ()
-    gone = is_erased(entry)
-    return _said_by_user(
-        seq=consumed.seq,
-        at=entry.at,
-        by=entry.by,
-        entry_id=entry.entry_id,
-        queue=entry.queue,
-        text=None if gone else _words(parts),
-        attachments=_attachments(parts),
-        gone=gone,
-    )
-
-
-def _unread(entry: QueueEnqueued, talk: _Talk) -> UnreadMessage:
-    gone = is_erased(entry)
-    parts = entry.message.parts if entry.message else ()
-    return UnreadMessage(
-        entry_id=entry.entry_id,
-        queue=entry.queue,
-        state="queued" if talk.settled is None else "left",
-        seq=entry.seq,
-        at=entry.at,
-        by=entry.by,
-        text=None if gone else _words(parts),
-        attachments=_attachments(parts),
-        gone=gone,
-    )
 
 
 def _abort(record: AbortRequested) -> AbortAsked:
@@ -296,16 +205,3 @@ def _abort(record: AbortRequested) -> AbortAsked:
         force=record.force,
         gone=is_erased(record),
     )
-
-
-def _words(parts: Sequence[Part]) -> str:
-    """Return what parts say as one text, values as JSON."""
-    return "".join(
-        part.text if isinstance(part, TextPart) else to_json(part.value).decode()
-        for part in parts
-        if isinstance(part, TextPart | JsonPart)
-    )
-
-
-def _attachments(parts: Sequence[Part]) -> tuple[BlobPart, ...]:
-    return tuple(part for part in parts if isinstance(part, BlobPart))

@@ -66,6 +66,7 @@ class Verification:
         self._folds = True
         self._sound = True  # everything so far is what was written
         self._newer = False
+        self._ends = False  # what comes next is in a form of a newer build, which hides its hash
         self._whole = True  # every row could be read
         self._contents = Contents()
         self._named: dict[NamedText, int] = {}
@@ -79,14 +80,20 @@ class Verification:
 
     @property
     def given_up(self) -> bool:
-        """Tell whether so much is wrong that nobody looks further."""
-        return len(self._problems) >= MAX_PROBLEMS
+        """Tell whether so much is wrong, or hidden, that nobody looks further."""
+        return self._ends or len(self._problems) >= MAX_PROBLEMS
 
     def take(self, row: RecordRow) -> None:
         """Check the next row."""
         self._records += 1
+        if self._ends:
+            return
         entry, reason = self._decoded(row)
-        link = _link(row, entry)
+        try:
+            link = _link(row, entry)
+        except NewerRecord:
+            self._sound, self._ends = False, True
+            return
         if row.seq != self._head.seq + 1:
             reason = "seq_not_next"
         elif reason == "" and link.prev != self._head.hash:
@@ -220,7 +227,10 @@ def _differs(
 
 
 def _link(row: RecordRow, entry: Entry | None) -> _Link:
-    """Return a row's link; without its record, what bodies say in every version of the schema."""
+    """Return a row's link; without its record, what bodies say in every version of the schema.
+
+    Raises NewerRecord where the form of a newer build hides that.
+    """
     if entry is not None:
         record = entry.record
         return _Link(entry.hash, record.prev, record.at, record.content_digest)

@@ -188,8 +188,8 @@ async def send(
     """Put a message into a Run's queue, as an outside writer does."""
     system = System()
 
-    def make(header: RunRow) -> Record:
-        return QueueEnqueued(
+    async def make(header: RunRow) -> Sequence[Record]:
+        message = QueueEnqueued(
             run_id=header.run_id,
             id=system.new_id("rec"),
             at=system.now(),
@@ -198,6 +198,7 @@ async def send(
             message=UserMessage(parts=(TextPart(text=text),)),
             key=key,
         )
+        return (message,)
 
     return await write_outside(store, Request(tenant, run_id, key, text), make, system=system)
 

@@ -290,15 +290,16 @@ async def test_log_6_a_row_that_does_not_follow_the_one_before_ends_the_stream(
     assert (caught.value.reason, caught.value.seq) == ("prev_does_not_fit", 3)
 
 
+@pytest.mark.parametrize("form", ["", "B261129200001000000?"])
 async def test_log_4_a_newer_record_ends_the_stream_with_the_version_it_needs(
-    store: Store,
+    store: Store, form: str
 ) -> None:
     """The log is not corrupt: this build is old."""
     log = LogBuilder()
     log.admit("hi")
     await log.commit_to(store)
     body = '{"v":2,"epoch":0,"at":"2026-11-29T20:00:01.000000Z","type":"future.thing"}'
-    await append(store, log, type="future.thing", body=body, version=2)
+    await append(store, log, type="future.thing", body=form + body, version=2)
 
     with pytest.raises(NewerRecord) as caught:
         await read_all(store, log)

@@ -28,7 +28,7 @@ from psych_runtime import (
 )
 from psych_runtime.core.codec import seal, sha256
 from psych_runtime.core.rebuild import rebuild
-from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
+from psych_runtime.ports.store import Change, HeaderChange, Sealed, Store, Unit
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.open import open_store
 from psych_runtime.testing import CountingSystem, FakeModel, LogBuilder
@@ -38,7 +38,7 @@ from psych_schema.common import Scope
 from psych_schema.model import TextPart, UserMessage
 from psych_schema.record import ContextCompacted, ModelDelta
 from psych_schema.spec import AgentSpec, CodeTool, ModelRef
-from psych_schema.store import RunRow
+from psych_schema.store import RecordRow, RunRow
 from tests.functional.reads.logs import ACME, OTHER, append, commit, lived, mark_corrupt
 from tests.unit.core.logs import whole_log
 
@@ -477,6 +477,25 @@ async def test_r_16_a_newer_record_is_no_corruption_and_its_chain_is_proven(stor
     assert "needs schema version 2; upgrade psych-runtime" in view.problems[0].message
     assert columns(view) == []
     assert (view.consistent, view.proven, view.expected_seq) == (False, True, 15)
+
+
+async def test_r_16_nothing_is_said_of_what_follows_a_form_of_a_newer_build(store: Store) -> None:
+    """Its row does not tell its hash: the chain is proven up to the record before."""
+    log = lived()
+    await log.commit_to(store)
+    body = behind(log, v=2, type="mind.changed")
+    hidden = "B261129200001000000?" + body
+    await append(store, log, type="mind.changed", body=hidden, version=2)
+    after = RecordRow(run_id=log.run_id, seq=16, tenant=log.tenant, type="run.erased", body=body)
+    record = log.entries[-1].record
+    change = Change(log.run_id, 15, None, (Sealed(after, record, "b" * 64),), HeaderChange())
+    await commit(store, Unit(log.system.new_id("com"), log.tenant, (change,)))
+
+    view = await verify(store, log.run_id, scope=ACME, expected_head=log.entries[-1].hash)
+    assert found(view) == [("newer_record", 15)]
+    assert columns(view) == []
+    assert (view.consistent, view.proven, view.expected_seq) == (False, True, 14)
+    assert view.head_hash == log.entries[-1].hash
 
 
 async def test_log_3_a_run_that_is_called_corrupt_and_is_not_is_found(store: Store) -> None:

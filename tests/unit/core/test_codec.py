@@ -314,6 +314,30 @@ def test_r_16_an_outline_tells_what_every_version_says() -> None:
     assert outline(newer).position.hash == sha256(newer.body)
 
 
+def test_r_16_a_body_in_a_form_of_a_newer_build_is_no_corruption() -> None:
+    """It tells only which version reads it: no epoch, no hash to write behind."""
+    row = row_of(whole_log(), "memory.changed")
+    short = row.model_copy(update={"body": "C261130171828208752?" + row.body})
+    for read in (decode_anew, outline):
+        with pytest.raises(NewerRecord) as caught:
+            read(short)
+        assert (caught.value.seq, caught.value.needs_version) == (row.seq, 3)
+    assert outline_commit(short) == ""
+
+
+@pytest.mark.parametrize(
+    "begin", ["A261130171828208752", "B26113017182820875", "B", "b261130171828208752", "É2611301"]
+)
+def test_log_4_a_form_of_this_build_that_nobody_could_unpack_is_corrupt(begin: str) -> None:
+    """As is what begins like no form at all."""
+    row = row_of(whole_log(), "memory.changed")
+    odd = row.model_copy(update={"body": begin + row.body})
+    for read in (decode_anew, outline):
+        with pytest.raises(CorruptLog) as caught:
+            read(odd)
+        assert caught.value.reason == "unreadable"
+
+
 def test_log_4_parse_record_reads_what_record_text_says() -> None:
     """For every type, as text and as bytes."""
     for row, entry in zip(whole_log().rows, whole_log().entries, strict=True):

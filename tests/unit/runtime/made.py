@@ -1,6 +1,7 @@
 """A claimed Run in a store in memory, and its journal, driven by hand."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from psych_runtime._system import System
@@ -10,7 +11,7 @@ from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance
 from psych_runtime.core.streaks import Streaks
 from psych_runtime.ports.answers import Committed
-from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
+from psych_runtime.ports.store import Change, HeaderChange, Sealed, Store, Unit
 from psych_runtime.runtime.admission import admit, run_admitted
 from psych_runtime.runtime.journal import Flushes, Journal
 from psych_runtime.runtime.takeover import Claim, claim_unit
@@ -147,18 +148,35 @@ def cancel(run: str, entry: str) -> QueueCancelled:
 
 async def write(made: Made, *drafts: Record, epoch: int = 0, commit: str | None = None) -> None:
     """Append records as somebody else does, whatever they are."""
+    await _append(made, await _sealed(made, drafts, epoch, commit))
+
+
+async def write_hidden(made: Made) -> str:
+    """Append a record in a form that this build does not know; return its hash."""
+    [sealed] = await _sealed(made, [steer(made.run).model_copy(update={"v": 2})], 0, None)
+    row = sealed.row.model_copy(update={"body": "B261130171828208752?" + sealed.row.body})
+    await _append(made, [sealed._replace(row=row)])
+    return sealed.hash
+
+
+async def _sealed(
+    made: Made, drafts: Sequence[Record], epoch: int, commit: str | None
+) -> list[Sealed]:
     header = await made.store.header(TENANT, made.run)
-    commit = SYSTEM.new_id("com") if commit is None else commit
-    sealed = seal(
+    return seal(
         drafts,
         Position(header.head, header.head_hash, header.head_at),
         tenant=TENANT,
         epoch=epoch,
-        commit_id=commit,
+        commit_id=SYSTEM.new_id("com") if commit is None else commit,
         salts=iter(SYSTEM.salt, ""),
     )
-    change = Change(made.run, header.head, None, tuple(sealed), HeaderChange())
-    assert await made.store.commit([Unit(commit, TENANT, (change,))]) == [Committed()]
+
+
+async def _append(made: Made, records: Sequence[Sealed]) -> None:
+    first = records[0].record
+    change = Change(made.run, first.seq - 1, None, tuple(records), HeaderChange())
+    assert await made.store.commit([Unit(first.commit, TENANT, (change,))]) == [Committed()]
 
 
 async def catch_up(made: Made) -> None:

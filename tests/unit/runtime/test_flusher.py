@@ -6,14 +6,16 @@ from contextvars import Context
 
 import pytest
 
+from psych_runtime.core.codec import decode
 from psych_runtime.errors import CorruptLog, StoreUnavailable
 from psych_runtime.ports.answers import Answer, LeaseLost, SeqConflict, ThreadTaken
 from psych_runtime.ports.store import Unit
 from psych_runtime.runtime.flusher import Flusher
 from psych_runtime.runtime.signals import Lost, Stale
 from psych_runtime.store.memory import MemoryStore
-from psych_schema.store import RecordRow
+from psych_schema.store import RecordRow, RunRow
 from tests.unit.runtime.made import (
+    TENANT,
     Made,
     advisory,
     compacted,
@@ -24,6 +26,7 @@ from tests.unit.runtime.made import (
     steer,
     types_of,
     write,
+    write_hidden,
 )
 
 
@@ -37,6 +40,13 @@ class Told(MemoryStore):
         self.after: list[Exception | Answer] = []
         self.listening = False
         self.lost_reads = 0
+        self.lost_headers = 0
+
+    async def header(self, tenant: str, run_id: str) -> RunRow:
+        if self.lost_headers:
+            self.lost_headers -= 1
+            raise StoreUnavailable(problem="gone")
+        return await super().header(tenant, run_id)
 
     async def read(
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
@@ -241,6 +251,32 @@ async def test_r_20_read_that_fails_is_tried_again() -> None:
             await asyncio.sleep(0.005)
 
     assert made.journal.state.any("entry", "queued")
+
+
+async def test_r_16_record_in_a_form_of_a_newer_build_is_passed_as_the_header_says() -> None:
+    """What stood in front of it is folded, what stands behind it is not; notes go behind all."""
+    flushing = Flushing()
+    made = await flushing.run()
+    before, behind = steer(made.run), steer(made.run)
+    flushing.store.listening = False
+    await write(made, before)
+    hidden = await write_hidden(made)
+    await write(made, behind)
+    flushing.store.listening = True
+    flushing.store.lost_headers = 2
+    made.journal.note(advisory(made.run))
+    with pytest.raises(Stale):
+        await made.journal.decide(ended(made.run))
+    await idle(made)
+
+    assert made.kicks
+    assert made.journal.needs_version == 2
+    assert made.journal.lost is None
+    assert list(made.journal.state.ids("entry", "queued")) == [before.entry_id]
+    rows = await flushing.store.read(TENANT, made.run, after=3)
+    assert [row.type for row in rows] == ["queue.enqueued", "queue.enqueued", "advisory.added"]
+    last, own = (decode(row) for row in rows[1:])
+    assert (last.record.prev, own.record.prev) == (hidden, last.hash)
 
 
 async def test_r_22_decision_that_its_log_cannot_hold_ends_its_own_run_only() -> None:

@@ -51,7 +51,8 @@ def test_what_is_kept_is_shorter_by_a_third_and_its_own_fields_are_json() -> Non
     before = sum(len(one.row.body) for one in sealed)
     after = [packed(one).body for one in sealed]
     assert sum(map(len, after)) < before * 2 / 3
-    assert all(text[0].isdigit() for text in after)
+    assert sum(map(len, after)) == 4058  # what a server's log grows by
+    assert all(text[0] == "A" for text in after)
     assert any('{"turn":1,"purpose":"answer"}' in text for text in after)
 
 
@@ -101,12 +102,18 @@ def test_a_record_of_a_newer_build_is_kept_as_it_is() -> None:
     assert packed(sealed).body == sealed.row.body
 
 
-@given(st.text(), st.one_of(st.none(), st.text()))
-@example("20261130171828208752|-|-|1|AAA=|{", "a")
-@example("|||||{", "é")
-@example("2|é|é|é|é|é{", None)
+@given(st.text().map("A".__add__), st.one_of(st.none(), st.text()))
+@example("A261130171828208752-|-|1|AAA=|{", "a")
+@example("A||||{", "é")
+@example("Aé|é|é|é|é{", None)
 def test_a_text_that_somebody_altered_raises_nothing(text: str, salt: str | None) -> None:
     """Whoever reads it says what is wrong with it."""
     body, found = unpacked(text, salt, _RUN, 3, "turn.started")
     assert isinstance(body, str)
     assert found is None or isinstance(found, str)
+
+
+def test_r_16_a_form_of_a_newer_build_is_left_to_the_codec() -> None:
+    """Body and salt come as they are kept."""
+    text = "B261130171828208752-|-|1|AAA=|{}"
+    assert unpacked(text, "AAA", _RUN, 3, "turn.started") == (text, "AAA")

@@ -167,6 +167,7 @@ def test_r_18_messages_that_begin_a_run_stand_by_themselves() -> None:
         ("c", "person 2", "next_run"),
     ]
     assert [one.entry_id for one in said] == [one.entry_id for one in left]
+    assert [one.seq for one in said] == [1, 1, 1]
     assert [one.at for one in said] == [one.at for one in left]
     assert [one.attachments for one in said] == [(), (PICTURE,), ()]
 

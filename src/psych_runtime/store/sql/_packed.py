@@ -4,9 +4,13 @@ A server writes each byte of a row twice, to its table and to its own log, and t
 more than half of most bodies. Its time, ids and digests stand before the body's own fields,
 which stay JSON; an id comes without what it shares with the one before it, the Run's first:
 
-    261130171828208752|-2h2gz27ynhwqkq9je7gs|-reagz32yhp0t4znq5|1|<prev>|<digest>{"turn":1,...}
+    A261130171828208752-2h2gz27ynhwqkq9je7gs|-reagz32yhp0t4znq5|1|<prev>|<digest>{"turn":1,...}
 
-A body that the codec has not just written is kept as it is: it begins with `{`.
+`A` is the form, and all there is of schema version 1: whoever reads that version reads it. Another
+form is of a later version, whose letter says so to the codec of a build that does not know it
+(R-16). Such a build cannot tell the hash of what it cannot unpack: the first release of a version
+keeps its records whole. Whole is what begins with `{`, as does a body that the codec has not just
+written.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -20,11 +24,13 @@ from psych_schema.store import RecordRow
 
 __all__ = ["packed", "unpacked"]
 
+_FORM: Final = "A"
+_AT: Final = slice(1, 19)
 _CENTURY: Final = "20"
 _DIGEST: Final = 43  # characters, instead of 64
 _SALT: Final = 22
 _WHOLE_SALT: Final = 32
-_BARS: Final = 5  # between the parts of an envelope
+_BARS: Final = 4  # between the parts of an envelope
 
 
 def packed(sealed: Sealed) -> RecordRow:
@@ -47,8 +53,8 @@ def _envelope(record: Record, body: str) -> str | None:
     begin = body.index('"at":"') + 6
     at = body[begin : begin + 26]
     text = (
-        f"{at[2:4]}{at[5:7]}{at[8:10]}{at[11:13]}{at[14:16]}{at[17:19]}{at[20:]}"
-        f"|{'-' + id[10:] if id[4:10] == told['run_id'][4:10] else id[4:]}"
+        f"{_FORM}{at[2:4]}{at[5:7]}{at[8:10]}{at[11:13]}{at[14:16]}{at[17:19]}{at[20:]}"
+        f"{'-' + id[10:] if id[4:10] == told['run_id'][4:10] else id[4:]}"
         f"|{'-' + commit[12:] if commit[4:12] == id[4:12] else commit[4:]}|{told['epoch']}"
         f"|{_short(prev, _DIGEST) if prev else ''}|{_short(digest, _DIGEST) if digest else ''}"
     )
@@ -61,16 +67,17 @@ def unpacked(
     text: str, salt: str | None, run_id: str, seq: int, kind: str
 ) -> tuple[str, str | None]:
     """Return the body and the salt that were written; what nobody packed stays as it is."""
-    if text[:1] == "{":
+    if text[:1] != _FORM:
         return text, salt
     envelope, _, own = text.partition("{")
     try:
-        at, id, commit, epoch, prev, digest = envelope.split("|")
+        begin, commit, epoch, prev, digest = envelope.split("|")
         before = f',"prev":"{_long(prev)}"' if prev else ""
         named = f',"content_digest":"{_long(digest)}"' if digest else ""
         long = salt and _long(salt)
     except (ValueError, Error):
         return text, salt  # somebody altered it: whoever reads it says so
+    at, id = begin[_AT], begin[_AT.stop :]
     id = run_id[4:10] + id[1:] if id[:1] == "-" else id
     commit = id[:8] + commit[1:] if commit[:1] == "-" else commit
     body = (

@@ -1,11 +1,11 @@
 """A Run at rest: what people may do with one whose log does not fit, or whose tool is gone."""
 
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
 from psych_runtime._decisions import Choice, Edit, decide
-from psych_runtime._deliveries import deliver
 from psych_runtime._messages import cancel, send
 from psych_runtime._reads import status
 from psych_runtime.api import interrupt
@@ -13,16 +13,17 @@ from psych_runtime.errors import ApprovalNotFound, CorruptLog
 from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
 from psych_runtime.tools.policy import AskUnlessReadOnly
+from psych_schema.common import Queue
 from psych_schema.record import ApprovalRequested
+from psych_schema.store import RecordRow
+from tests.functional.engine.behaviour.people import Till, asking
 from tests.functional.engine.harness import (
     ACME,
     Crew,
     ShiftedSystem,
-    admit,
-    agent,
     eventually,
+    kinds_of,
     of_type,
-    only,
     runtime,
 )
 from tests.functional.engine.holed import holed
@@ -30,27 +31,11 @@ from tests.functional.engine.holed import holed
 type Act = Callable[[Store, str, str], Awaitable[object]]
 
 
-async def pay(cents: int) -> str:
-    """Pay.
-
-    Args:
-        cents: How much.
-    """
-    return f"paid {cents}"
-
-
 async def resting(store: Store, crew: Crew) -> tuple[str, str]:
-    """Return a Run that waits for consent, and the call; no worker runs any more."""
-    model = FakeModel().turn(tool_calls=[("pay", {"cents": 3})]).turn(text="Done.")
-    worker = await crew.start(runtime(store, model, pay, policy=AskUnlessReadOnly()))
-    run_id = await admit(store, agent("pay"))
-
-    async def rests() -> bool:
-        return (await status(store, run_id, scope=ACME)).state == "suspended"
-
-    await eventually(rests)
-    await crew.stop(worker)
-    return run_id, only(await of_type(store, run_id, ApprovalRequested)).call_id
+    """Return a Run that asks for consent, and the call; no worker runs any more."""
+    run = await asking(store, crew, Till().pay, policy=AskUnlessReadOnly())
+    await crew.stop(run.worker)
+    return run.run_id, run.one.call_id
 
 
 def deciding(choice: Choice) -> Act:
@@ -60,49 +45,101 @@ def deciding(choice: Choice) -> Act:
     )
 
 
-ACTS: dict[str, Act] = {
+def sending(queue: Queue) -> Act:
+    """Return a message into a queue."""
+    return lambda store, run_id, _: send(store, run_id, scope=ACME, message="Hm.", queue=queue)
+
+
+TAKEN: dict[str, Act] = {
     "approve": deciding("approve"),
-    "edit": deciding(Edit({"cents": 1})),
+    "edit": deciding(Edit({"to": "bob", "amount": 1})),
+    "steer": sending("steer"),
+    "next_run": sending("next_run"),
+    "interrupt": lambda store, run_id, _: interrupt(store, run_id, scope=ACME, by="ann"),
+}
+"""What people may do with a Run that asks for consent."""
+
+NAMED: dict[str, Act] = {
+    "approve": deciding("approve"),
+    "edit": deciding(Edit({"to": "bob", "amount": 1})),
     "decide about another": lambda store, run_id, _: decide(
         store, run_id, scope=ACME, decisions={"call_x": "deny"}, by="ann"
     ),
-    "steer": lambda store, run_id, _: send(store, run_id, scope=ACME, message="Hm."),
-    "next_run": lambda store, run_id, _: send(
-        store, run_id, scope=ACME, message="Hm.", queue="next_run"
-    ),
     "cancel": lambda store, run_id, _: cancel(store, run_id, "ent_x", scope=ACME),
-    "deliver": lambda store, run_id, _: deliver(store, run_id, scope=ACME, payload=1),
 }
+"""What reads the request for consent, or the log to say why nothing can be done."""
 
 
-@pytest.mark.parametrize("name", ACTS)
-async def test_log_3_nothing_is_added_to_a_log_at_rest_that_has_a_hole(
+@pytest.mark.parametrize("name", NAMED)
+async def test_log_3_nothing_is_written_where_what_is_named_is_lost(
     store: Store, crew: Crew, name: str
 ) -> None:
-    """Its header does not know yet, and nobody would ever read what is added."""
+    """Its header does not know yet; whoever reads the log is told."""
     run_id, call_id = await resting(store, crew)
-    head = (await store.header(ACME.tenant, run_id)).head
     [asked] = await of_type(store, run_id, ApprovalRequested)
-    for seq in (2, asked.seq, head):
-        with pytest.raises(CorruptLog, match="begin another thread") as caught:
-            await ACTS[name](holed(store, seq), run_id, call_id)
-        assert (caught.value.reason, caught.value.seq) == ("seq_not_next", seq)
-        found = await status(holed(store, seq), run_id, scope=ACME)
-        assert found.blocked_on is not None
-        assert found.blocked_on.code == "corrupt_log"
+    head = (await store.header(ACME.tenant, run_id)).head
+    broken = holed(store, asked.seq)
+    with pytest.raises(CorruptLog, match="begin another thread") as caught:
+        await NAMED[name](broken, run_id, call_id)
+    assert caught.value.reason == "seq_not_next"
     assert (await store.header(ACME.tenant, run_id)).head == head
 
 
-async def test_log_3_an_interrupt_of_such_a_run_is_taken(store: Store, crew: Crew) -> None:
-    """It wakes a worker, which finds what is wrong and marks the Run."""
-    run_id, _ = await resting(store, crew)
-    await interrupt(holed(store, 2), run_id, scope=ACME, by="ann")
-    await crew.start(runtime(holed(store, 2), FakeModel()))
+@pytest.mark.parametrize("place", [2, -1])
+@pytest.mark.parametrize("name", TAKEN)
+async def test_log_3_what_is_added_to_a_log_with_a_hole_wakes_who_finds_it(
+    store: Store, crew: Crew, name: str, place: int
+) -> None:
+    """Nobody read it since it rests; status tells at once, the worker marks it and does nothing."""
+    run_id, call_id = await resting(store, crew)
+    head = (await store.header(ACME.tenant, run_id)).head
+    broken = holed(store, place if place > 0 else head)
+    found = await status(broken, run_id, scope=ACME)
+    assert found.blocked_on is not None
+    assert found.blocked_on.code == "corrupt_log"
+    await TAKEN[name](broken, run_id, call_id)
+    await crew.start(runtime(broken, FakeModel(), Till().pay))
 
     async def marked() -> bool:
         return (await store.header(ACME.tenant, run_id)).state == "corrupt"
 
     await eventually(marked)
+    assert (await kinds_of(store, run_id))[head + 1 :] == ["attempt.started"]
+    with pytest.raises(CorruptLog, match="begin another thread"):
+        await TAKEN[name](broken, run_id, call_id)
+
+
+class Counted:
+    """A store, and how many records it has given."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.records = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    async def read(
+        self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[RecordRow]:
+        """Count them."""
+        rows = await self._inner.read(tenant, run_id, after=after, limit=limit)
+        self.records += len(rows)
+        return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [("steer", 0), ("next_run", 0), ("interrupt", 0), ("approve", 2), ("edit", 3)],
+)
+async def test_r_20_an_outside_writer_reads_only_what_it_names(
+    store: Store, crew: Crew, name: str, records: int
+) -> None:
+    """The request for consent, for its arguments and for its phase; an edit the Run's salt."""
+    run_id, call_id = await resting(store, crew)
+    counted = Counted(store)
+    await TAKEN[name](cast("Store", counted), run_id, call_id)
+    assert counted.records == records
 
 
 async def test_app_1_a_sound_log_still_tells_what_nobody_asked_about(
@@ -111,8 +148,8 @@ async def test_app_1_a_sound_log_still_tells_what_nobody_asked_about(
     """Only a log that does not fit is called so."""
     run_id, call_id = await resting(store, crew)
     with pytest.raises(ApprovalNotFound):
-        await ACTS["decide about another"](store, run_id, call_id)
-    await ACTS["approve"](store, run_id, call_id)
+        await NAMED["decide about another"](store, run_id, call_id)
+    await NAMED["approve"](store, run_id, call_id)
 
 
 async def test_pub_3_status_tells_that_no_worker_has_the_tool_of_an_approved_call(
@@ -120,7 +157,7 @@ async def test_pub_3_status_tells_that_no_worker_has_the_tool_of_an_approved_cal
 ) -> None:
     """Once the worker that had it is known to be gone."""
     run_id, call_id = await resting(store, crew)
-    await ACTS["approve"](store, run_id, call_id)
+    await TAKEN["approve"](store, run_id, call_id)
     clock.shift_seconds = 60
     await crew.start(runtime(store, FakeModel()))
 

@@ -11,8 +11,8 @@ from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.common import Scope
 from psych_schema.record import MemoryChanged
 from psych_schema.spec import AgentSpec
+from tests.functional.engine.behaviour.people import asker
 from tests.functional.engine.behaviour.talk import Told, told
-from tests.functional.engine.behaviour.test_waits import asker
 from tests.functional.engine.harness import Crew, admit, only, runtime
 
 ANN, BOB = Scope(tenant="acme", principal="ann"), Scope(tenant="acme", principal="bob")

@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from psych_runtime._deliveries import deliver
-from psych_runtime._reads import answer, status
+from psych_runtime._reads import answer
 from psych_runtime.api import interrupt, publish
 from psych_runtime.errors import (
     IdempotencyConflict,
@@ -33,15 +33,18 @@ from psych_schema.record import (
     WaitOpened,
     WaitResolved,
 )
-from psych_schema.spec import (
-    AgentSpec,
-    BuiltinTool,
-    Event,
-    ModelRef,
-    QuestionRules,
-    Skill,
+from psych_schema.spec import QuestionRules, Skill
+from tests.functional.engine.behaviour.people import (
+    PAID,
+    SHIPPED,
+    Json,
+    asker,
+    asks,
+    question,
+    sleeps,
+    waiting,
+    waits_for,
 )
-from psych_schema.view import PendingWait
 from tests.functional.engine.behaviour.talk import answers, asked_ids, said, told
 from tests.functional.engine.harness import (
     ACME,
@@ -55,67 +58,6 @@ from tests.functional.engine.harness import (
     only,
     runtime,
 )
-
-type Json = dict[str, JsonValue]
-
-PAID = Event(
-    name="paid",
-    description="The customer has paid.",
-    payload_schema={
-        "type": "object",
-        "properties": {"amount": {"type": "integer"}},
-        "required": ["amount"],
-    },
-)
-SHIPPED = Event(name="shipped", description="The parcel has left.")
-
-
-def asker(
-    *names: str, questions: QuestionRules | None = None, events: tuple[Event, ...] = ()
-) -> AgentSpec:
-    """Return an agent with tools of the runtime."""
-    return AgentSpec(
-        name="asker",
-        instructions="Ask.",
-        model=ModelRef(model="fake"),
-        tools=[BuiltinTool.model_validate({"kind": "builtin", "name": one}) for one in names],
-        questions=QuestionRules() if questions is None else questions,
-        events=events,
-    )
-
-
-def question(text: str, *options: str, several: bool = False) -> Json:
-    """Return one question as a model asks it."""
-    found: Json = {"question": text}
-    if options:
-        found["options"] = [*options]
-    if several:
-        found["several"] = True
-    return found
-
-
-def asks(*questions: Json) -> FakeModel:
-    """Return a model that asks in one turn and answers in the next."""
-    given: Json = {"questions": [*questions]}
-    return FakeModel().turn(tool_calls=[("ask_question", given)]).turn(text="Done.")
-
-
-def waits_for(*events: str) -> FakeModel:
-    """Return a model that waits for events, all in one turn."""
-    given: list[Json] = [{"event": event} for event in events]
-    calls = [("wait_for_event", one) for one in given]
-    return FakeModel().turn(tool_calls=calls).turn(text="Done.")
-
-
-async def waiting(store: Store, run_id: str, count: int = 1) -> tuple[PendingWait, ...]:
-    """Return what a Run waits for, once it has let go."""
-
-    async def all_of_them() -> bool:
-        found = await status(store, run_id, scope=ACME)
-        return found.state == "suspended" and len(found.pending_waits) == count
-
-    await eventually(all_of_them)
-    return (await status(store, run_id, scope=ACME)).pending_waits
 
 
 async def test_sus_1_a_question_is_answered_by_whoever_knows(store: Store, crew: Crew) -> None:
@@ -297,7 +239,7 @@ async def test_sus_2_an_event_that_is_waited_for_needs_no_room(store: Store, cre
 @pytest.mark.parametrize("named", [True, False])
 async def test_sus_3_nobody_delivers_to_a_timer(store: Store, crew: Crew, named: bool) -> None:
     """The error says that it ends by itself, and when."""
-    model = FakeModel().turn(tool_calls=[("wait_for_time", {"seconds": 3600})]).turn(text="Done.")
+    model = sleeps(3600)
     await crew.start(runtime(store, model))
     run_id = await admit(store, asker("wait_for_time"))
     one = only(await waiting(store, run_id))
@@ -325,7 +267,7 @@ async def test_sus_3_a_timer_ends_once_by_the_stores_time(
     store: Store, crew: Crew, clock: ShiftedSystem
 ) -> None:
     """With no process in between."""
-    model = FakeModel().turn(tool_calls=[("wait_for_time", {"seconds": 3600})]).turn(text="Done.")
+    model = sleeps(3600)
     worker = await crew.start(runtime(store, model))
     run_id = await admit(store, asker("wait_for_time"))
     one = only(await waiting(store, run_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from psych_runtime._system import System
-from psych_runtime.core.codec import Position, seal
+from psych_runtime.core.codec import Position, seal, sha256
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.runtime.runtime import Runtime
@@ -41,8 +41,11 @@ async def hold_as_dead(store: Store, run_id: str, *, times: int) -> None:
         await store.commit([claim_unit(header, claim, system=system)])
 
 
-async def write_newer(store: Store, run: str) -> None:
-    """Append a record of a type that this build does not know."""
+async def write_newer(store: Store, run: str, *, short: bool = False) -> str:
+    """Append a record of a type that this build does not know; return its hash.
+
+    `short`: it is kept in a form that this build does not know, either.
+    """
     system = System()
     header = await store.header(ACME.tenant, run)
     draft = QueueEnqueued(
@@ -63,9 +66,12 @@ async def write_newer(store: Store, run: str) -> None:
         salts=iter(system.salt, ""),
     )
     body = sealed.row.body.replace("queue.enqueued", "queue.teleported")
-    row = sealed.row.model_copy(update={"body": body, "type": "queue.teleported"})
-    change = Change(run, header.head, None, (sealed._replace(row=row),), HeaderChange())
+    kept = f"B261130171828208752?{body}" if short else body
+    row = sealed.row.model_copy(update={"body": kept, "type": "queue.teleported"})
+    written = sealed._replace(row=row, hash=sha256(body))
+    change = Change(run, header.head, None, (written,), HeaderChange())
     assert await store.commit([Unit(commit, ACME.tenant, (change,))]) == [Committed()]
+    return written.hash
 
 
 async def die(flaky: Flaky, store: Store, worker: Worker) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from psych_runtime._system import System
 from psych_runtime.api import dispatch, interrupt, publish
-from psych_runtime.core.codec import Position, seal
+from psych_runtime.core.codec import Position, decode, seal
 from psych_runtime.errors import CorruptLog, StoreUnavailable
 from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
@@ -76,12 +76,13 @@ async def test_v_1_run_keeps_the_version_it_was_dispatched_with(store: Store, cr
     assert only(await of_type(store, run, ToolCompleted)).outcome == "ok"
 
 
+@pytest.mark.parametrize("short", [False, True])
 async def test_run_13_run_with_a_newer_record_is_left_alone(
-    store: Store, flaky: Flaky, crew: Crew
+    store: Store, flaky: Flaky, crew: Crew, short: bool
 ) -> None:
     """The header's schema_version says so: it is not even claimed."""
     run = await admit(store, agent())
-    await write_newer(store, run)
+    await write_newer(store, run, short=short)
     before = await store.header(ACME.tenant, run)
     await crew.start(runtime(flaky, FakeModel().turn(text="Hello.")))
     await run_to_end(store, await admit(store, agent()))
@@ -90,14 +91,16 @@ async def test_run_13_run_with_a_newer_record_is_left_alone(
     assert await store.header(ACME.tenant, run) == before
 
 
+@pytest.mark.parametrize("short", [False, True])
 async def test_run_13_newer_record_found_after_the_claim_ends_the_attempt_as_blocked(
-    store: Store, flaky: Flaky, crew: Crew
+    store: Store, flaky: Flaky, crew: Crew, short: bool
 ) -> None:
     """The Run is ready again, unharmed, naming the version that it needs; nobody spins."""
     run = await admit(store, agent())
+    hashes: list[str] = []
 
     async def overtake(_: object) -> None:
-        await write_newer(store, run)
+        hashes.append(await write_newer(store, run, short=short))
 
     async def away(_: object) -> None:
         raise StoreUnavailable(problem="just now")
@@ -118,41 +121,50 @@ async def test_run_13_newer_record_found_after_the_claim_ends_the_attempt_as_blo
         "queue.teleported",
         "attempt.ended",
     ]
-    assert '"reason":"blocked"' in rows[-1].body
-    assert '"needs_version":2' in rows[-1].body
+    ended = decode(rows[-1]).record
+    assert isinstance(ended, AttemptEnded)
+    assert (ended.reason, ended.needs_version, [ended.prev]) == ("blocked", 2, hashes)
     header = await store.header(ACME.tenant, run)
     assert (header.state, header.worker, header.crashes) == ("ready", None, 0)
 
 
+@pytest.mark.parametrize("short", [False, True])
 async def test_run_13_holder_that_meets_a_newer_record_finishes_what_runs(
-    store: Store, crew: Crew
+    store: Store, crew: Crew, short: bool
 ) -> None:
-    """Its tool ends and is recorded; then the Run is left to a newer build."""
+    """Its tool ends and is recorded; then the Run is left to a newer build, with what follows."""
     bench = Bench()
     model = FakeModel().turn(tool_calls=[("charge", {})]).turn(text="never")
     worker = await crew.start(runtime(store, model, bench.unsafe()))
     run = await admit(store, agent("charge"))
     await eventually(lambda: bench.ran)
-    await write_newer(store, run)
+    last = await write_newer(store, run, short=short)
 
     def has_met_it() -> bool:
         attempt = worker.holdings().get(run)
         return attempt is not None and attempt.journal.needs_version is not None
 
     await eventually(has_met_it)
+    await write_nonsense(store, run)  # for all that this build can tell
     bench.release.set()
 
     async def was_released() -> bool:
         return (await store.header(ACME.tenant, run)).state == "ready"
 
     await eventually(was_released)
-    types = [row.type for row in await store.read(ACME.tenant, run)]
-    assert types[-3:] == ["queue.teleported", "tool.completed", "attempt.ended"]
+    rows = await store.read(ACME.tenant, run)
+    types = [row.type for row in rows]
+    assert types[-4:] == ["queue.teleported", "tool.completed", "tool.completed", "attempt.ended"]
+    assert decode(rows[-3]).record.prev == last
+    assert [decode(one).record.prev for one in rows[-2:]] == [
+        decode(one).hash for one in rows[-3:-1]
+    ]
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize("short", [False, True])
 async def test_run_13_predecessor_of_a_newer_build_does_not_make_the_worker_spin(
-    store: Store, crew: Crew
+    store: Store, crew: Crew, short: bool
 ) -> None:
     """The header shows nothing, only the thread's log does: tried once, left for others."""
     model = FakeModel().turn(text="One.").turn(text="Two.")
@@ -160,7 +172,7 @@ async def test_run_13_predecessor_of_a_newer_build_does_not_make_the_worker_spin
     run = await admit(store, agent())
     await run_to_end(store, run)
     await crew.stop(first)
-    await write_newer(store, run)
+    await write_newer(store, run, short=short)
     following = await admit(store, agent(), continues=run)
     await crew.start(runtime(store, model))
 

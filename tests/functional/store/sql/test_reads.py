@@ -6,15 +6,15 @@ from collections.abc import Awaitable
 import asyncpg
 import pytest
 
-from psych_runtime.api import dispatch, interrupt, publish
+from psych_runtime.core.codec import decode_anew
+from psych_runtime.core.fold import fold
 from psych_runtime.errors import CorruptRow, RunNotFound
+from psych_runtime.ports.store import Unit
 from psych_runtime.store.contract._build import TENANT, admission, change, new_id, unit, write
-from psych_schema.common import Scope
-from psych_schema.spec import AgentSpec
+from tests.functional.reads.logs import lived
 from tests.functional.store.sql.harness import spied
 from tests.stores.tables import SqlTables
 
-SPEC = AgentSpec.model_validate({"name": "any", "instructions": "Help.", "model": {"model": "any"}})
 BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'psych-runtime'"
 
 
@@ -120,29 +120,27 @@ async def test_st_2_a_refused_statement_keeps_its_connection(sql_tables: SqlTabl
         assert list(before[0]) == list(after[0])
 
 
-@pytest.mark.servers("postgresql", "postgresql_new")
-async def test_log_4_a_record_that_was_kept_whole_is_read_as_one_that_was_packed(
+async def test_log_4_rows_that_were_kept_whole_and_rows_that_were_packed_are_one_log(
     sql_tables: SqlTables,
 ) -> None:
-    """A table may hold both, as builds have written them."""
-    async with spied(sql_tables) as (store, _):
-        scope = Scope(tenant=TENANT)
-        version = await publish(store, SPEC, scope=scope)
-        run_id = (await dispatch(store, version, scope=scope, input={"message": "Hi."})).run_id
-        await interrupt(store, run_id, scope=scope)
-        written = await store.read(TENANT, run_id)
-        table = f'"{sql_tables.prefix}record"'
-        server = await asyncpg.connect(sql_tables.admin_url)
-        try:
-            kept = await server.fetch(
-                f"SELECT body, salt FROM {table} WHERE run_id = $1 ORDER BY seq", run_id
-            )
-            for row in written:
-                await server.execute(
-                    f"UPDATE {table} SET body = $1, salt = $2 WHERE run_id = $3 AND seq = $4",
-                    *(row.body, row.salt, run_id, row.seq),
-                )
-        finally:
-            await server.close()
-        assert all(len(a["body"]) < len(b.body) for a, b in zip(kept, written, strict=True))
-        assert await store.read(TENANT, run_id) == written
+    """A table may hold both, as builds have written them by turns."""
+    log = lived()
+    async with spied(sql_tables) as (store, spy):
+        for number, one in enumerate(log.units()):
+            await write(store, _whole(one) if number % 2 else one)
+        found = await store.read(log.tenant, log.run_id)
+        header = await store.header(log.tenant, log.run_id)
+        kept = await spy.ask(
+            f'SELECT body FROM "{sql_tables.prefix}record" ORDER BY seq',
+            {},
+        )
+    assert {str(row[0])[0] for row in kept} == {"A", "{"}
+    assert found == log.rows
+    assert fold(map(decode_anew, found)).position.hash == header.head_hash
+
+
+def _whole(unit: Unit) -> Unit:
+    """Return a unit of a build that packs nothing: one whose bodies nobody took apart."""
+    [one] = unit.changes
+    records = tuple(sealed._replace(own=None) for sealed in one.records)
+    return unit._replace(changes=(one._replace(records=records),))
