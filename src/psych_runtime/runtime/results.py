@@ -89,7 +89,7 @@ async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     refs = tuple(one.blob for one in files)
     bound = attempt.host.runtime.offload_bytes
     fits = attempt.host.runtime.blob is None or _is_short(parts, bound // 2)
-    if fits or len(to_json(parts)) <= bound:
+    if fits or len(executed.result.model_dump_json().encode()) <= bound:
         return Kept(executed, None, shown_of(attempt, parts), refs)
     shown = shown_of(attempt, parts)
     text, is_cut = await asyncio.to_thread(_whole, parts, shown)
