@@ -186,18 +186,22 @@ async def _wait_for_retry(attempt: Attempt) -> bool:
 
 
 async def _end(attempt: Attempt, stop: Stop) -> bool:
-    """End the attempt for `stop`; True once it has."""
-    if stop in ("aborted", "timed_out"):
-        await settle(attempt, "aborted" if stop == "aborted" else "timed_out", stop)
+    """End the attempt for `stop`; True once it has.
+
+    What a newer build wrote may be more than this one knows of: only who reads it settles (R-16).
+    """
+    needs = attempt.journal.needs_version
+    if needs is None and (stop == "aborted" or stop == "timed_out"):
+        await settle(attempt, stop, stop)
         return True
-    attempt.left_alone = stop == "blocked"
+    attempt.left_alone = needs is not None
     await attempt.journal.decide(
         AttemptEnded(
             run_id=attempt.run_id,
             id=attempt.new_id("rec"),
             at=attempt.now(),
-            reason="drained" if stop == "drained" else "blocked",
-            needs_version=attempt.journal.needs_version,
+            reason="drained" if needs is None else "blocked",
+            needs_version=needs,
         )
     )
     return True

@@ -162,6 +162,49 @@ async def test_run_13_holder_that_meets_a_newer_record_finishes_what_runs(
     assert len(model.requests) == 1
 
 
+async def test_run_13_a_run_with_a_newer_record_is_settled_by_who_reads_it(
+    store: Store, crew: Crew
+) -> None:
+    """Also when it is to be aborted: whoever settles it must know what it leaves unread."""
+    ran, release = asyncio.Event(), asyncio.Event()
+
+    @tool(name="charge", interruptible=False)
+    async def slow_charge() -> str:
+        """Charge the card."""
+        ran.set()
+        await release.wait()
+        return "charged"
+
+    model = FakeModel().turn(tool_calls=[("charge", {})])
+    worker = await crew.start(runtime(store, model, slow_charge))
+    run = await admit(store, agent("charge"))
+    await ran.wait()
+    await interrupt(store, run, scope=ACME)
+    await write_newer(store, run)
+
+    def has_met_it() -> bool:
+        attempt = worker.holdings().get(run)
+        return attempt is not None and attempt.journal.needs_version is not None
+
+    await eventually(has_met_it)
+    release.set()
+
+    async def was_released() -> bool:
+        return (await store.header(ACME.tenant, run)).state == "ready"
+
+    await eventually(was_released)
+    rows = await store.read(ACME.tenant, run)
+    assert [row.type for row in rows][-4:] == [
+        "abort.requested",
+        "queue.teleported",
+        "tool.completed",
+        "attempt.ended",
+    ]
+    ended = decode(rows[-1]).record
+    assert isinstance(ended, AttemptEnded)
+    assert (ended.reason, ended.needs_version) == ("blocked", 2)
+
+
 @pytest.mark.parametrize("short", [False, True])
 async def test_run_13_predecessor_of_a_newer_build_does_not_make_the_worker_spin(
     store: Store, crew: Crew, short: bool
