@@ -10,9 +10,12 @@ import json
 import logging
 import re
 import sqlite3
+import traceback
 from base64 import b64encode, urlsafe_b64encode
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus, urlsplit
@@ -23,14 +26,17 @@ import asyncpg
 
 __all__ = [
     "CANARY",
+    "HEADER_CANARY",
     "Finding",
     "Logs",
     "forms",
     "in_bytes",
     "in_dynamodb",
+    "in_error",
     "in_folder",
     "in_logs",
     "in_mysql",
+    "in_object",
     "in_postgresql",
     "in_sqlite",
     "in_texts",
@@ -38,6 +44,16 @@ __all__ = [
 
 CANARY: Final = 'cnry7HqZv4kWp"2/x<9&Zv+4 k%W\\p=é'
 """Each way of writing it differs from each other one."""
+
+HEADER_CANARY: Final = CANARY.rstrip("é")
+"""As much of it as a header carries."""
+
+
+_OF_THE_CODE: Final = frozenset(
+    {"created", "filename", "funcName", "levelname", "levelno", "lineno", "module", "msecs"}
+    | {"name", "pathname", "process", "processName", "relativeCreated", "thread"}
+)
+"""What a log record says of who logs, and when."""
 
 
 class Finding(NamedTuple):
@@ -47,6 +63,7 @@ class Finding(NamedTuple):
     form: str
 
 
+@cache
 def forms(canary: str) -> dict[str, bytes]:
     """Return how a canary may be written, by the name of the form.
 
@@ -54,6 +71,7 @@ def forms(canary: str) -> dict[str, bytes]:
     holds the canary, with or without padding. The longest word is what most mixed ways leave.
     """
     raw = canary.encode()
+    word = max(re.findall(r"[A-Za-z0-9]+", canary), key=len)
     written = {
         "plain": canary,
         "quoted": quote(canary, safe=""),
@@ -76,7 +94,9 @@ def forms(canary: str) -> dict[str, bytes]:
         "python bytes": repr(raw)[2:-1],
         "hex": raw.hex(),
         "HEX": raw.hex().upper(),
-        "longest word": max(re.findall(r"[A-Za-z0-9]+", canary), key=len),
+        "longest word": word,
+        "longest word in small letters": word.lower(),
+        "longest word letter by letter": " ".join(word),
     }
     found = {name: text.encode() for name, text in written.items()}
     for lead in range(3):
@@ -106,10 +126,56 @@ def in_texts(texts: Mapping[str, object], canary: str) -> list[Finding]:
     """Search what objects show of themselves: str, repr, and what they hold, each by itself."""
     found: list[Finding] = []
     for where, value in texts.items():
-        for one in (value, repr(value), repr(value).replace("\\\\", "\\"), *_leaves(value)):
-            shown = str(one).encode(errors="surrogatepass")
-            found += in_bytes(shown, canary, where=where)
-    return _once(found)
+        shown = (text for leaf in _leaves(value) for text in _shown(leaf))
+        found += _in_parts(shown, canary, where=where)
+    return found
+
+
+def _shown(leaf: object) -> Iterator[str | bytes]:
+    if isinstance(leaf, str | bytes):
+        yield leaf
+    if not isinstance(leaf, str):
+        yield from (str(leaf), repr(leaf), repr(leaf).replace("\\\\", "\\"))
+
+
+def in_error(error: BaseException, canary: str, *, where: str) -> list[Finding]:
+    """Search what an exception and all that it was raised from can show."""
+    shown: dict[str, object] = {where: traceback.format_exception(error)}
+    behind: BaseException | None = error
+    while behind is not None:
+        shown[f"{where}: {type(behind).__name__}"] = [behind, *behind.args, vars(behind)]
+        behind = behind.__cause__ or behind.__context__
+    return in_texts(shown, canary)
+
+
+def in_object(root: object, canary: str, *, where: str) -> list[Finding]:
+    """Search what an object of the library holds, by attributes and containers, at any depth.
+
+    Objects of others are as far as it goes: through an event loop all of the test is reached.
+    """
+    texts: list[str | bytes] = []
+    seen: dict[int, object] = {}
+    ahead = [root]
+    while ahead:
+        one = ahead.pop()
+        if isinstance(one, str | bytes):
+            texts.append(one)
+        elif id(one) not in seen:
+            seen[id(one)] = one
+            ahead += _held_by(one)
+    return _in_parts(texts, canary, where=where)
+
+
+def _held_by(one: object) -> Iterator[object]:
+    if isinstance(one, Mapping):
+        yield from one.keys()
+        yield from one.values()
+    elif isinstance(one, list | set | frozenset | tuple | deque):
+        yield from one
+    elif type(one).__module__.startswith("psych_"):
+        yield from getattr(one, "__dict__", {}).values()
+        slots = (name for kind in type(one).__mro__ for name in getattr(kind, "__slots__", ()))
+        yield from (getattr(one, name, None) for name in slots)
 
 
 def in_folder(folder: Path, canary: str) -> list[Finding]:
@@ -136,9 +202,9 @@ def in_sqlite(file: Path, canary: str) -> list[Finding]:
         named = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         for (table,) in named.fetchall():
             rows = connection.execute(f'SELECT * FROM "{table}"')
-            found += _in_rows(table, ([row] for row in rows), canary)
+            found += _in_rows(rows, canary, where=table)
     connection.close()
-    return _once(found)
+    return found
 
 
 async def in_postgresql(url: str, canary: str, *, prefix: str = "") -> list[Finding]:
@@ -154,11 +220,11 @@ async def in_postgresql(url: str, canary: str, *, prefix: str = "") -> list[Find
         )
         for schema, table in tables:
             rows = await connection.fetch(f'SELECT * FROM "{schema}"."{table}"')
-            found += _in_rows(table, ([tuple(row)] for row in rows), canary)
+            found += _in_rows(map(tuple, rows), canary, where=table)
     finally:
         await connection.close()
     _refuse_nothing(tables, prefix)
-    return _once(found)
+    return found
 
 
 async def in_mysql(url: str, canary: str, *, prefix: str = "") -> list[Finding]:
@@ -184,11 +250,11 @@ async def in_mysql(url: str, canary: str, *, prefix: str = "") -> list[Finding]:
             tables = await cursor.fetchall()
             for (table,) in tables:
                 await cursor.execute(f"SELECT * FROM `{table}`")
-                found += _in_rows(table, ([row] for row in await cursor.fetchall()), canary)
+                found += _in_rows(await cursor.fetchall(), canary, where=table)
     finally:
         connection.close()
     _refuse_nothing(tables, prefix)
-    return _once(found)
+    return found
 
 
 async def in_dynamodb(endpoint_url: str, canary: str, *, prefix: str = "") -> list[Finding]:
@@ -199,9 +265,9 @@ async def in_dynamodb(endpoint_url: str, canary: str, *, prefix: str = "") -> li
         tables = [name for page in pages for name in page["TableNames"] if name.startswith(prefix)]
         for table in tables:
             async for page in client.get_paginator("scan").paginate(TableName=table):
-                found += _in_rows(table, (list(_leaves(item)) for item in page["Items"]), canary)
+                found += _in_rows(map(_leaves, page["Items"]), canary, where=table)
     _refuse_nothing(tables, prefix)
-    return _once(found)
+    return list(dict.fromkeys(found))
 
 
 @asynccontextmanager
@@ -217,46 +283,47 @@ class Logs(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
         self.records: list[logging.LogRecord] = []
-        self._level = logging.NOTSET
+        self._levels: dict[logging.Logger, int] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
 
     def __enter__(self) -> "Logs":
         root = logging.getLogger()
-        self._level = root.level
-        root.setLevel(logging.NOTSET + 1)
+        known = (root, *map(logging.getLogger, root.manager.loggerDict))
+        self._levels = {logger: logger.level for logger in known if logger.level}
+        for logger in self._levels:
+            logger.setLevel(logging.NOTSET + 1)
         root.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        root = logging.getLogger()
-        root.removeHandler(self)
-        root.setLevel(self._level)
+        logging.getLogger().removeHandler(self)
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
 
 
 def in_logs(records: Iterable[logging.LogRecord], canary: str) -> list[Finding]:
     """Search log records: line, traceback, arguments and whatever else they carry."""
-    found: list[Finding] = []
     formatter = logging.Formatter()
+    texts: dict[str, list[object]] = {}
     for record in records:
-        found += in_texts(
-            {
-                f"log line of {record.name}": formatter.format(record),
-                f"log record of {record.name}": vars(record),
-            },
-            canary,
-        )
-    return _once(found)
+        carried = {name: one for name, one in vars(record).items() if name not in _OF_THE_CODE}
+        texts.setdefault(f"log line of {record.name}", []).append(formatter.format(record))
+        texts.setdefault(f"log record of {record.name}", []).append(carried)
+    return in_texts(texts, canary)
 
 
-def _in_rows(table: str, rows: Iterable[Sequence[object]], canary: str) -> Iterator[Finding]:
-    for row in rows:
-        for value in row:
-            values = value if isinstance(value, tuple) else (value,)
-            for one in values:
-                data = one if isinstance(one, bytes) else str(one).encode()
-                yield from in_bytes(data, canary, where=table)
+def _in_rows(rows: Iterable[Iterable[object]], canary: str, *, where: str) -> list[Finding]:
+    values = (one for row in rows for one in row)
+    parts = (one if isinstance(one, bytes) else str(one) for one in values)
+    return _in_parts(parts, canary, where=where)
+
+
+def _in_parts(parts: Iterable[str | bytes], canary: str, *, where: str) -> list[Finding]:
+    """Search each by itself, all at once: no form has what stands between them."""
+    coded = (one if isinstance(one, bytes) else one.encode(errors="surrogatepass") for one in parts)
+    return in_bytes(b"\n".join(coded), canary, where=where)
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -276,7 +343,3 @@ def _refuse_nothing(tables: Sequence[object], prefix: str) -> None:
     """A search of no table proves nothing."""
     if not tables:
         raise LookupError(f"no table begins with {prefix!r}")
-
-
-def _once(found: Iterable[Finding]) -> list[Finding]:
-    return list(dict.fromkeys(found))

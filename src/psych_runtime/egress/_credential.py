@@ -1,6 +1,6 @@
 """Header values that nobody may see again (SEC-2)."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 import httpx2
 
@@ -22,11 +22,11 @@ class Credential(httpx2.Auth):
 
     def __init__(self, *, bearer: str | None = None, headers: Mapping[str, str]) -> None:
         self._headers = checked_headers(headers)
-        words = {name: {value, value.split()[-1]} for name, value in self._headers.items()}
+        words = [(name, {value, value.split()[-1]}) for name, value in self._headers.items()]
         if bearer is not None:
             key = _checked(bearer, what="api_key")
             self._headers["Authorization"] = f"Bearer {key}"
-            words["api_key"] = {key}
+            words.append(("api_key", {key}))
         self._redactor = Redactor(list(_secrets(words)))
 
     def __repr__(self) -> str:
@@ -54,9 +54,9 @@ def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: _checked(value, what=f"header {name}") for name, value in headers.items()}
 
 
-def _secrets(words: Mapping[str, set[str]]) -> Iterator[Secret]:
+def _secrets(words: Iterable[tuple[str, set[str]]]) -> Iterator[Secret]:
     """Yield each value under its name: of `Bearer x`, `x` alone too."""
-    for name, values in words.items():
+    for name, values in words:
         for value in sorted(values):
             if len(value) >= MIN_SECRET_CHARACTERS:
                 yield Secret(name, value)

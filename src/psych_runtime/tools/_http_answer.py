@@ -25,6 +25,7 @@ __all__ = ["PERHAPS", "Reply", "is_again", "judge", "retry_after_seconds"]
 
 _PIECE_BYTES: Final = 1024
 _LONG_CHARACTERS: Final = 16 * 1024
+_TYPE_CHARACTERS: Final = 512
 _MAX_TEXT_BYTES: Final = 16 * 1024 * 1024  # more as a result is kept by nobody
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\u2028\u2029]+")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
@@ -96,7 +97,7 @@ class _Nothing(NamedTuple):
 
 
 def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> Attachment | JsonValue | _Nothing:
-    kind, charset = _content_type(reply.headers)
+    kind, charset = _content_type(reply.headers, redactor)
     if not reply.body:
         return _Nothing(reply.status)
     if kind == "application/json" or kind.endswith("+json"):
@@ -114,10 +115,10 @@ def _content(tool: HttpTool, reply: Reply, redactor: Redactor) -> Attachment | J
 
 def _attachment(tool: HttpTool, reply: Reply, redactor: Redactor, kind: str) -> Attachment:
     """Return an image or file as it is: of one with a secret in it nothing can be taken out."""
-    size = f"the service answered {len(reply.body)} bytes of {quote(redactor.redact(kind))}"
+    size = f"the service answered {len(reply.body)} bytes of {quote(kind)}"
     if tool.output_schema is not None:
         raise _Unreadable("answer_no_json", f"{size}, not JSON, which its output schema asks for")
-    if redactor.redact_bytes(reply.body) is not reply.body or redactor.redact(kind) is not kind:
+    if redactor.redact_bytes(reply.body) is not reply.body:
         raise _Unreadable("answer_unsupported", f"{size}, with a secret in it")
     try:
         return Attachment(reply.body, kind)
@@ -168,13 +169,16 @@ def _checked(tool: HttpTool, value: Attachment | JsonValue | _Nothing) -> object
     return value
 
 
-def _content_type(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the media type in lower case and the charset; `` is none, UTF-8 unless said."""
-    field = headers.get("content-type", "")
+def _content_type(headers: Mapping[str, str], redactor: Redactor) -> tuple[str, str]:
+    """Return the media type in lower case and the charset; `` is none, UTF-8 unless said.
+
+    Secrets go first: in small letters nothing finds them any more.
+    """
+    field = redactor.redact_start(headers.get("content-type", ""), _TYPE_CHARACTERS)
     parsed = Message()
-    parsed["content-type"] = field[:512]
+    parsed["content-type"] = field
     charset = parsed.get_param("charset", "utf-8")
-    kind = field[:512].partition(";")[0].strip().lower()
+    kind = field.partition(";")[0].strip().lower()
     return kind, charset.lower() if isinstance(charset, str) else "utf-8"
 
 
@@ -208,11 +212,12 @@ def _refused(tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool)
 
 def _piece(reply: Reply, redactor: Redactor) -> str:
     """Return the beginning of an error's body; of what is no text, what it is."""
-    kind, _ = _content_type(reply.headers)
+    kind, charset = _content_type(reply.headers, redactor)
     is_text = kind.startswith("text/") or kind.endswith(("json", "xml")) or kind in _TEXTS
     if reply.body and kind and not is_text:
-        return f"{len(reply.body)} bytes of {quote(redactor.redact(kind))}"
-    text = redactor.redact_start(reply.body.decode(errors="replace"), _PIECE_BYTES)
+        return f"{len(reply.body)} bytes of {quote(kind)}"
+    body = reply.body.decode(charset if charset in _CHARSETS else "utf-8", errors="replace")
+    text = redactor.redact_start(body, _PIECE_BYTES)
     return clip(_UNPRINTABLE.sub(" ", text).strip(), _PIECE_BYTES)
 
 

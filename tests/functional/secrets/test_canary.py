@@ -16,6 +16,7 @@ import pytest
 from psych_runtime import wait
 from psych_runtime.blob.filesystem import FileBlobStore
 from psych_runtime.ports.store import Store
+from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.open import open_store
 from psych_runtime.testing import FakeModel
 from tests.canary import (
@@ -25,9 +26,11 @@ from tests.canary import (
     forms,
     in_bytes,
     in_dynamodb,
+    in_error,
     in_folder,
     in_logs,
     in_mysql,
+    in_object,
     in_postgresql,
     in_sqlite,
     in_texts,
@@ -125,6 +128,44 @@ def test_sec_2_each_form_is_found_in_folders_and_logs(tmp_path: Path, name: str)
                 case _:
                     logger.debug("%s", {"a": [form]})
         assert name in {finding.form for finding in in_logs(logs.records, CANARY)}
+
+
+def test_sec_2_a_logger_with_a_level_of_its_own_is_heard() -> None:
+    """And has it again afterwards."""
+    logger = logging.getLogger("psych.canary.quiet")
+    logger.setLevel(logging.ERROR)
+    with Logs() as logs:
+        logger.debug(CANARY)
+    assert "plain" in {finding.form for finding in in_logs(logs.records, CANARY)}
+    assert logger.level == logging.ERROR
+
+
+@pytest.mark.parametrize("name", sorted(FORMS))
+async def test_sec_2_each_form_is_found_in_an_object(name: str) -> None:
+    """In a value, a key, or bytes, of what a store in memory holds."""
+    form = FORMS[name].decode()
+    async with MemoryStore() as store:
+        assert in_object(store, CANARY, where="here") == []
+        await store.put_value("acme", "kind", "key", form, expect=None)
+        assert Finding("here", name) in in_object(store, CANARY, where="here")
+    assert Finding("here", name) in in_object({form: 1}, CANARY, where="here")
+    assert Finding("here", name) in in_object([{1: (FORMS[name],)}], CANARY, where="here")
+
+
+def test_sec_2_an_error_is_searched_with_its_cause_and_all_it_carries() -> None:
+    """A traceback shows the causes; a debugger what is beside the text."""
+    try:
+        try:
+            raise LookupError(CANARY)
+        except LookupError as error:
+            raise ValueError("no") from error
+    except ValueError as error:
+        found = in_error(error, CANARY, where="error")
+    assert "plain" in {finding.form for finding in found}
+    carrying = UnicodeError("no")
+    carrying.add_note(CANARY)
+    assert "plain" in {one.form for one in in_error(carrying, CANARY, where="error")}
+    assert in_error(UnicodeError("no"), CANARY, where="error") == []
 
 
 def test_sec_2_a_file_s_name_is_searched(tmp_path: Path) -> None:

@@ -72,6 +72,27 @@ def test_sec_2_a_long_answer_loses_the_secret_too(form: str) -> None:
     assert judged(Reply(200, kind, clean.encode())) == filler
 
 
+@pytest.mark.parametrize("status", [200, 401])
+@pytest.mark.parametrize("form", ["Canary-7F3A", b"Canary-7F3A".hex(), "Canary%2D7F3A"])
+@pytest.mark.parametrize("kind", ["{}", "image/{}", 'text/plain; charset="{}"', "a" * 505 + "{}"])
+def test_sec_2_a_type_brings_no_secret_back(kind: str, form: str, status: int) -> None:
+    """Types and charsets are compared in small letters, in which no secret would be found."""
+    reply = Reply(status, {"content-type": kind.format(form)}, b"x")
+    redactor = Redactor([Secret("k", "Canary-7F3A")])
+    said = repr(judge(tool(), reply, redactor=redactor, is_safe=True)).lower()
+    assert "canary" not in said
+    assert form.lower() not in said
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "iso-8859-1"])
+def test_sec_2_a_refusal_loses_the_secret_in_its_own_charset(charset: str) -> None:
+    """In another one it would stand there letter by letter."""
+    body = f"no {SECRET}".encode(charset)
+    made = judged(Reply(401, {"content-type": f"text/plain; charset={charset}"}, body))
+    assert isinstance(made, Executed)
+    assert "no [secret k]" in (made.result.message or "")
+
+
 def test_sec_2_a_head_brings_no_secret_back() -> None:
     """Its fields are foreign text, too."""
     assert judged(Reply(200, {"etag": f"x{SECRET}"}, b""), method="HEAD") == {
