@@ -2,6 +2,7 @@
 
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import httpx2
@@ -82,6 +83,7 @@ class _GatedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+@cache
 def user_agent() -> str:
     """Return what requests are signed with, for the logs of the other side."""
     try:
