@@ -132,6 +132,7 @@ async def test_run_1_each_answer_settles_its_call(store: Store, flaky: Flaky, cr
     assert only(await of_type(store, lost.run, RunSettled)).state == "completed"
 
 
+@IN_MEMORY
 async def test_r_9_it_is_told_what_the_call_was(store: Store, flaky: Flaky, crew: Crew) -> None:
     """Scope, ids, key, when it began, and the epoch of whoever asks."""
     office = Office()
@@ -267,7 +268,49 @@ async def test_run_9_a_drain_leaves_the_call_to_the_next_worker(
     assert office.began == [("pay", 1)]
 
 
+@IN_MEMORY
+async def test_run_9_a_worker_that_is_stopped_in_order_looks_nothing_up(
+    store: Store, crew: Crew
+) -> None:
+    """What is not over in its grace time is settled by itself, as of any tool; nobody asks."""
+    office, release, asked = Office(), threading.Event(), list[StartedCall]()
+    crew.at_end(release.set)
+
+    def find(call: StartedCall) -> Reconciled:
+        asked.append(call)
+        return _paid(call)
+
+    @tool(name="post", reconcile=find)
+    def post(number: int) -> str:
+        """Post a letter.
+
+        Args:
+            number: Which one.
+        """
+        office.began.append(("post", number))
+        release.wait(30)
+        return "posted"
+
+    model = FakeModel().turn(tool_calls=[*pays(1), *pays(2, name="post")]).turn(text="Done.")
+    made = runtime(store, model, office.tool(find), post)
+    first = await crew.start(made, grace_seconds=0.0)
+    run = await admit(store, agent("pay", "post"))
+    await eventually(lambda: len(office.began) == 2)
+    await crew.stop(first)
+    ended = await ends_of(store, run)
+    assert [(one.outcome, one.source) for one in ended] == [
+        ("aborted", "executed"),
+        ("unknown", "executed"),
+    ]
+
+    await crew.start(made)
+    await run_to_end(store, run)
+    assert asked == []
+    assert len(office.began) == 2
+
+
 @pytest.mark.parametrize("stop", ["abort", "deadline"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite"], indirect=True)
 async def test_run_4_run_7_a_run_that_is_stopped_does_not_wait_for_an_answer(
     store: Store,
     flaky: Flaky,
