@@ -15,7 +15,8 @@ from psych_runtime._reads import report
 from psych_runtime.api import publish
 from psych_runtime.core.codec import decode, record_text
 from psych_runtime.testing.simulation import Simulation
-from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.context import StartedCall, ToolContext
+from psych_runtime.tools.reconciled import Reconciled
 from psych_schema.receipt import Receipt
 from psych_schema.record import (
     ModelCompleted,
@@ -25,6 +26,7 @@ from psych_schema.record import (
     Record,
     RunAdmitted,
     RunSettled,
+    ToolCompleted,
 )
 from tests.sim.clients import Client, Reader
 from tests.sim.people import Careful, news, patience
@@ -44,6 +46,8 @@ class Tools:
 
     def __init__(self, seed: int) -> None:
         self.problems: list[str] = []
+        self.booked: set[str] = set()  # by key; the service outlives every process
+        self._given_up: set[str] = set()
         self._chance = Random(f"{seed}:tools")
 
     def functions(self) -> list[Callable[..., object]]:
@@ -99,7 +103,37 @@ class Tools:
             """
             return await self._act(who, context, 0.05, 2.0)
 
-        return [charge, look, put, slow, pay]
+        @tool(timeout_seconds=8.0, reconcile=self._find)
+        async def book(who: str, amount: int, context: ToolContext) -> str:
+            """Book at a service that can be asked what became of it.
+
+            Args:
+                who: the tenant
+                amount: how much
+            """
+            done = await self._act(who, context, 0.05, 3.0)
+            if context.idempotency_key in self._given_up:
+                raise ValueError("nobody waits for this booking any more")
+            self.booked.add(context.idempotency_key)
+            await asyncio.sleep(self._chance.uniform(0.05, 5.0))
+            return done
+
+        return [charge, look, put, slow, pay, book]
+
+    async def _find(self, call: StartedCall) -> Reconciled:
+        """Say what became of a booking; one that is not there is given up for good."""
+        if call.arguments["who"] != call.scope.tenant:
+            self.problems.append(f"{call.run_id} of {call.scope.tenant} asks for another")
+        chance = self._chance.random()
+        await asyncio.sleep(20.0 if chance < 0.05 else self._chance.uniform(0.0, 2.0))
+        if chance > 0.95:
+            raise ValueError("the service is closed")
+        if chance > 0.9:
+            return Reconciled.unknown("the service does not know")
+        if call.idempotency_key in self.booked:
+            return Reconciled.happened(f"done for {call.scope.tenant}")
+        self._given_up.add(call.idempotency_key)
+        return Reconciled.not_happened()
 
     async def _act(self, who: str, context: ToolContext, low: float, high: float) -> str:
         if who != context.scope.tenant:
@@ -176,6 +210,7 @@ async def crowd(world: Simulation) -> None:
     for problem in (*talker.problems, *tools.problems, *(p for c in clients for p in c.problems)):
         world.watch.fail(problem)
     await _judge(world, scopes, clients, readers)
+    await _judge_bookings(world, tools)
 
 
 async def _answer_all(
@@ -242,6 +277,18 @@ async def _judge(
     for reader, _ in readers:
         if reader.seen != list(range(1, len(reader.seen) + 1)):
             fail(f"a reader saw {reader.seen}")
+
+
+async def _judge_bookings(world: Simulation, tools: Tools) -> None:
+    """See that what was looked up is so, in the end, too (RUN-1)."""
+    for run_id, header in world.watch.headers.items():
+        for row in await world.store.read(header.tenant, run_id):
+            record = decode(row).record
+            if not isinstance(record, ToolCompleted) or record.source != "reconciled":
+                continue
+            known = record.outcome != "unknown"
+            if known and (record.outcome == "ok") != (record.call_id in tools.booked):
+                world.watch.fail(f"{record.call_id} of {run_id} ended {record.outcome}: it is not")
 
 
 async def _judge_sent(world: Simulation, receipt: Receipt, text: str) -> None:

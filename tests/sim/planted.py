@@ -101,6 +101,30 @@ PLANTED: Final[Mapping[str, tuple[Edit, ...]]] = {
             "safe = call.epoch < state.epoch",
         ),
     ),
+    "a call is looked up while it may still run": (
+        Edit(
+            "runtime/reconciling.py",
+            "rest := tool.timeout_seconds - (attempt.now() - over).total_seconds()",
+            "rest := -(attempt.now() - over).total_seconds()",
+        ),
+    ),
+    "a call is over by the record of its start, whenever it began": (
+        Edit(
+            "runtime/reconciling.py",
+            "over = max(over, attempt.awaited.claimed_at(epoch + 1) or over)",
+            "over = max(over, started_at)",
+        ),
+    ),
+    "what did not happen is taken for done": (
+        Edit(
+            "tools/reconciled.py",
+            "return failed(NOT_HAPPENED, message, transient=True)",
+            "return brought(message, max_bytes)",
+        ),
+    ),
+    "failures are counted anew when a run is taken": (
+        Edit("runtime/takeover.py", "        streaks.add(entry.record)\n", ""),
+    ),
     "no clock is looked at before effects": (
         Edit(
             "runtime/attempt.py",

@@ -55,6 +55,8 @@ _MUST_HAPPEN = (
     "claims handed_over",
     "claims reclaimed",
     "claims woken",
+    "looked up: happened",
+    "looked up: not_happened",
     "runs aborted",
     "runs completed",
     "runs failed",

@@ -26,7 +26,7 @@ from psych_schema.spec import BuiltinName
 
 __all__ = ["BUILTINS", "TOOLS", "Talker"]
 
-TOOLS = ("charge", "look", "put", "slow", "pay", "missing")
+TOOLS = ("charge", "look", "put", "slow", "pay", "book", "missing")
 BUILTINS: tuple[BuiltinName, ...] = (
     "ask_question",
     "update_tasks",
@@ -35,9 +35,11 @@ BUILTINS: tuple[BuiltinName, ...] = (
 )
 _SLOWNESS = (1.0, 1.0, 1.0, 5.0)  # of models: one call takes longer than a lease, or never does
 _WEIGHTS = (
-    (8, 6, 4, 2, 6, 2, 1, 1, 1, 1),
-    (8, 6, 4, 2, 6, 2, 1, 1, 1, 1),
-    (1, 20, 1, 1, 1, 1, 0, 0, 0, 0),  # looks around, for which it needs nobody's leave
+    (8, 6, 4, 2, 6, 6, 2, 1, 1, 1, 1),
+    (8, 6, 4, 2, 6, 6, 2, 1, 1, 1, 1),
+    (1, 1, 1, 1, 1, 30, 1, 1, 1, 1, 1),  # books, which takes time, and can be looked up
+    (1, 1, 1, 1, 1, 30, 1, 1, 1, 1, 1),
+    (1, 20, 1, 1, 1, 1, 1, 0, 0, 0, 0),  # looks around, for which it needs nobody's leave
 )
 
 

@@ -1,7 +1,7 @@
 """What a Run asked people for, and what came of it, record by record (R-12, R-13).
 
 The fold knows where approvals, waits and calls stand; this knows what was said about them, and
-since when a call runs that nobody may run again (R-9).
+since when attempts and calls run, of those that nobody may run again (R-9).
 """
 
 from datetime import datetime
@@ -10,6 +10,7 @@ from typing import Final
 from psych_schema.record import (
     ApprovalDecided,
     ApprovalRequested,
+    AttemptStarted,
     EventReceived,
     Record,
     ToolStarted,
@@ -23,6 +24,7 @@ _KINDS: Final = frozenset(
     {
         "approval.requested",
         "approval.decided",
+        "attempt.started",
         "wait.opened",
         "wait.resolved",
         "event.received",
@@ -35,7 +37,8 @@ class Awaited:
     """Approvals by call, waits by call, events by id, each with its last word."""
 
     __slots__ = (
-        *("_approvals", "_decisions", "_ending", "_events", "_resolutions", "_started", "_waits"),
+        *("_approvals", "_attempts", "_decisions", "_ending", "_events"),
+        *("_resolutions", "_started", "_waits"),
         "ends",
     )
 
@@ -48,6 +51,7 @@ class Awaited:
         self._resolutions: dict[str, WaitResolved] = {}
         self._events: dict[str, EventReceived] = {}
         self._started: dict[str, datetime] = {}  # calls that must not run twice
+        self._attempts: dict[int, datetime] = {}  # by epoch
 
     def add(self, record: Record) -> None:
         """Take one record."""
@@ -68,6 +72,8 @@ class Awaited:
                 self.ends |= record.how == "expired" and record.wait_id in self._ending
             case EventReceived():
                 self._events[record.event_id] = record
+            case AttemptStarted():
+                self._attempts[record.epoch] = record.at
             case ToolStarted() if not record.safe_to_retry:
                 self._started[record.call_id] = record.at
             case _:
@@ -92,6 +98,10 @@ class Awaited:
     def started_at(self, call_id: str) -> datetime | None:
         """Return when a call began that must not run twice, by its writer's clock."""
         return self._started.get(call_id)
+
+    def claimed_at(self, epoch: int) -> datetime | None:
+        """Return when a worker took the Run under this epoch, by its own clock."""
+        return self._attempts.get(epoch)
 
     def event(self, event_id: str) -> EventReceived | None:
         """Return an event that came."""

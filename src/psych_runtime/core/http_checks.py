@@ -85,7 +85,11 @@ def _of_lookup(tool: HttpTool, lookup: HttpLookup, pointer: str) -> Iterator[Iss
         message = "is never asked: a call that is safe to retry runs again; take it out"
         yield Issue(pointer, message, "contradiction")
     used: list[_Use] = []
-    yield from _of_templates(lookup, pointer, used)
+    issues = [*_of_templates(lookup, pointer, used)]
+    yield from issues
+    if not used and not issues:
+        message = f"asks the same about every call; name {{{KEY}}}, or an argument"
+        yield Issue(pointer, message, "unused_argument")
     schema = tool.input_schema if isinstance(tool.input_schema, Mapping) else {}
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, Mapping) or not isinstance(required, list):

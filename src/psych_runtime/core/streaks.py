@@ -14,8 +14,9 @@ from psych_schema.record import (
     ToolResult,
 )
 
-__all__ = ["WITHHELD", "Streaks"]
+__all__ = ["NOT_HAPPENED", "WITHHELD", "Streaks"]
 
+NOT_HAPPENED: Final = "not_happened"  # of a call that was cut off before it did anything (R-9)
 WITHHELD: Final = "withheld"  # of a tool that is offered and refused when it is called (R-25)
 
 _KINDS: Final = frozenset(
@@ -62,8 +63,9 @@ class _Row:
 class Streaks:
     """Failures and repeats of each tool identity over the whole Run.
 
-    A failure is a call that was executed and ended as error or timed_out; ok ends the row. An
-    unknown or aborted one is neither: nobody knows that the tool failed, or we stopped it.
+    A failure is a call that was executed and ended as error or timed_out; ok ends the row. One
+    that is unknown, was aborted or did not happen is neither: nobody knows that the tool failed,
+    or it was we who stopped it.
 
     Repeats are calls of a tool with the same arguments and the same result, one after another.
     Anything new in between ends the row, since the result may differ next time: another call or
@@ -166,7 +168,7 @@ class Streaks:
         row.turn, row.insisted = self._turn, 0
         if record.outcome == "ok":
             row.failures = 0
-        elif record.outcome in _FAILED:
+        elif record.outcome in _FAILED and not _did_not_happen(record):
             row.failures += 1
         if record.call_id in self._waiting:
             self._waiting.discard(record.call_id)
@@ -185,6 +187,10 @@ class Streaks:
         if row is not None and row.turn < self._turn:
             row.turn = self._turn
             row.insisted += 1
+
+
+def _did_not_happen(record: ToolCompleted) -> bool:
+    return record.failure is not None and record.failure.code == NOT_HAPPENED
 
 
 def _counted(count: int, row: _Row, limit: int) -> int:

@@ -1,5 +1,6 @@
 """What an author says of a tool beside its code; `@tool` and `register` take the same (TOOL-1)."""
 
+import inspect
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def _annotations(tool: str, given: object) -> frozenset[str]:
 def _check_reconcile(tool: str, given: object, *, safe_to_retry: bool) -> None:
     if given is None:
         return
-    if not callable(given) or isinstance(given, type):
+    if isinstance(given, type) or not _takes_one(given):
         raise RegistrationError(
             tool=tool,
             problem="reconcile must be a function of a StartedCall that returns a Reconciled",
@@ -94,6 +95,19 @@ def _check_reconcile(tool: str, given: object, *, safe_to_retry: bool) -> None:
             problem="a call that is safe to retry runs again, so that reconcile would never be "
             "asked; keep one of them",
         )
+
+
+def _takes_one(function: object) -> bool:
+    """Tell whether something can be called with one argument; what does not say, may be."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def _timeout(tool: str, given: object) -> float:

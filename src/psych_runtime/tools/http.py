@@ -88,7 +88,10 @@ def http_tool(
     return replace(
         tool,
         reconciler=replace(
-            tool, function=asks.ask, brought=partial(answered, declared.name, tool.brought)
+            tool,
+            name=f"reconcile of {tool.name}",
+            function=asks.ask,
+            brought=partial(answered, declared.name, tool.brought),
         ),
     )
 

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
+from psych_runtime.core.streaks import NOT_HAPPENED
+from psych_runtime.errors import InvalidArgument
 from psych_runtime.tools.context import StartedCall
 from psych_runtime.tools.executed import Executed, failed
 from psych_runtime.tools.text import clip, ended
@@ -14,6 +16,7 @@ __all__ = ["NO_ANSWER", "Reconcile", "Reconciled", "settled_as"]
 NO_ANSWER: Final = "reconcile_no_answer"
 """The code of an outcome that nobody could look up: it settles nothing but that."""
 
+_OUTCOMES: Final = ("happened", "not_happened", "unknown")
 _REASON_BYTES: Final = 1024
 _STOPPED: Final = "The worker stopped while this call ran"
 _FIND_OUT: Final = "It may or may not have happened. Find out before you repeat it."
@@ -21,11 +24,23 @@ _FIND_OUT: Final = "It may or may not have happened. Find out before you repeat 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What a tool's `reconcile` found out; made by `happened`, `not_happened` or `unknown`."""
+    """What a tool's `reconcile` found out; made by `happened`, `not_happened` or `unknown`.
+
+    Raises InvalidArgument for another outcome, and for a reason that is no text.
+    """
 
     outcome: Literal["happened", "not_happened", "unknown"]
     result: object = None
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcome not in _OUTCOMES:
+            problem = f"one of {', '.join(_OUTCOMES)}, made by the method of that name"
+            raise InvalidArgument(what="outcome", problem=problem)
+        reason: object = self.reason
+        if reason is not None and not isinstance(reason, str):
+            problem = f"must be text for the model, not a {type(reason).__name__}; write str(...)"
+            raise InvalidArgument(what="reason", problem=problem)
 
     @classmethod
     def happened(cls, result: object = None) -> Self:
@@ -59,6 +74,6 @@ def settled_as(
             return brought(answer.result, max_bytes)
         case "not_happened":
             message = f"{_STOPPED}, and it did not happen{said} You may call it again."
-            return failed("not_happened", message, transient=True)
+            return failed(NOT_HAPPENED, message, transient=True)
         case "unknown":
             return Executed("unknown", ToolResult(message=f"{_STOPPED}{said} {_FIND_OUT}"))

@@ -28,7 +28,7 @@ from psych_runtime.tools.returned import returned
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition
 
-__all__ = ["RegisteredTool", "ToolRegistry", "registered", "with_reconciler"]
+__all__ = ["RegisteredTool", "ToolRegistry", "registered"]
 
 _NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 _MAX_DEFINITION_BYTES: Final = 256 * 1024
@@ -246,20 +246,30 @@ def registered(
         function=_by_name(function, signature.context_parameters),
         brought=partial(returned, name, signature.returns),
     )
-    return tool if options.reconcile is None else with_reconciler(tool, options.reconcile)
+    defaults = {one.name: one.default for one in signature.parameters if not one.required}
+    asks = options.reconcile
+    return tool if asks is None else _with_reconciler(tool, asks, defaults)
 
 
-def with_reconciler(tool: RegisteredTool, reconcile: Reconcile) -> RegisteredTool:
+def _with_reconciler(
+    tool: RegisteredTool, reconcile: Reconcile, defaults: Mapping[str, object]
+) -> RegisteredTool:
     """Return a tool whose calls can be looked up by `reconcile`."""
 
     def ask(_: Mapping[str, object], call: ToolContext) -> object:
         assert isinstance(call, StartedCall)
-        return reconcile(call)
+        return reconcile(replace(call, arguments={**defaults, **call.arguments}))
 
     def settled(answer: object, max_bytes: int) -> Executed:
         return settled_as(tool.name, answer, tool.brought, max_bytes)
 
-    asks = replace(tool, function=ask, brought=settled, is_async=is_async(reconcile))
+    asks = replace(
+        tool,
+        name=f"reconcile of {tool.name}",
+        function=ask,
+        brought=settled,
+        is_async=is_async(reconcile),
+    )
     return replace(tool, reconciler=asks)
 
 

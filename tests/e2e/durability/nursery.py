@@ -13,14 +13,16 @@ from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.worker import Worker
 from psych_runtime.store.open import open_store
 from psych_runtime.testing.fake_model import FakeModel
-from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.context import StartedCall, ToolContext
 from psych_runtime.tools.decorator import tool
 from psych_runtime.tools.policy import AllowAll
+from psych_runtime.tools.reconciled import Reconciled
 from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.model import ModelEvent, ModelRequest
 from tests.processes.forks import append, fork_each
 
 TURNS = 3
+BOOKING_SECONDS = 3.0  # for one call: as long as it may still run when its worker was killed
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,26 @@ def make_runtime(job: Job) -> Runtime:
         """Put the document."""
         return await effect(context, "put")
 
+    def booked(call: StartedCall) -> Reconciled:
+        append(folder, "asked", call.call_id, call.epoch)
+        lines = (folder / "effects").read_text().splitlines()
+        done = next((one for one in lines if one.split()[1] == call.idempotency_key), None)
+        return Reconciled.not_happened() if done is None else Reconciled.happened(done)
+
+    @tool(reconcile=booked, timeout_seconds=BOOKING_SECONDS)
+    async def book(context: ToolContext) -> str:
+        """Book the flight."""
+        return await effect(context, "book")
+
+    @tool(reconcile=booked, timeout_seconds=BOOKING_SECONDS)
+    async def reserve(context: ToolContext) -> str:
+        """Reserve the seat."""
+        await while_there(folder / "hold_tools")
+        return await effect(context, "reserve")
+
     registry = ToolRegistry()
-    registry.register(charge)
-    registry.register(put)
+    for function in (charge, put, book, reserve):
+        registry.register(function)
     model = HeldModel()
     model.folder = folder
     for _ in range(TURNS if job.slow else 1):

@@ -17,12 +17,15 @@ from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.store import Store
 from psych_runtime.store.open import open_store
 from psych_runtime.testing.fake_model import FakeModel
+from psych_schema.model import TextPart
 from psych_schema.record import (
     AttemptStarted,
+    Failure,
     ModelCompleted,
     QueueConsumed,
     RunSettled,
     ToolCompleted,
+    ToolResult,
     ToolStarted,
 )
 from tests.e2e.durability.nursery import TURNS, Job
@@ -192,6 +195,35 @@ async def test_run_1_killed_in_an_unsafe_call(hands: Hands, store: Store) -> Non
     done = only(await of_type(store, run, ToolCompleted))
     assert done.outcome == "unknown"
     assert hands.effects() == [f"charge {done.call_id} 1"]
+    assert only(await of_type(store, run, RunSettled)).output == "Done."
+
+
+@pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+async def test_run_1_killed_in_calls_that_can_be_looked_up(hands: Hands, store: Store) -> None:
+    """One has done its work, one has not: the second process finds out, and does neither again."""
+    hold = hands.folder / "hold_tools"
+    hold.touch()
+    worker = hands.start("book", "reserve")
+    run = await admit(store, agent("book", "reserve"))
+
+    async def both_began() -> bool:
+        return len(await of_type(store, run, ToolStarted)) == 2 and bool(hands.effects())
+
+    await eventually(both_began)
+    worker.kill()
+    worker.wait()
+    hold.unlink()
+    hands.start("book", "reserve")
+    await run_to_end(store, run)
+
+    book, reserve = [one.call_id for one in await of_type(store, run, ToolStarted)]
+    done = {one.call_id: one for one in await of_type(store, run, ToolCompleted)}
+    assert {one.source for one in done.values()} == {"reconciled"}
+    assert hands.effects() == [f"book {book} 1"]
+    assert done[book].result == ToolResult(parts=(TextPart(text=f"book {book} 1"),))
+    assert done[reserve].failure == Failure(code="not_happened", transient=True)
+    asked = (hands.folder / "asked").read_text().splitlines()
+    assert sorted(asked) == sorted([f"{book} 2", f"{reserve} 2"])
     assert only(await of_type(store, run, RunSettled)).output == "Done."
 
 

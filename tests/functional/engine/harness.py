@@ -12,6 +12,7 @@ from psych_runtime.api import Version, dispatch, publish
 from psych_runtime.core.codec import Entry, decode
 from psych_runtime.core.fold import RunState, fold
 from psych_runtime.core.header import OPEN_PHASES
+from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.store import Store
@@ -111,6 +112,7 @@ def runtime(
     model: ModelClient,
     *functions: Callable[..., object],
     policy: Policy | None = None,
+    blob: BlobStore | None = None,
     context: Callable[[Scope | None], None] | None = None,
     system: System | None = None,
 ) -> Runtime:
@@ -120,6 +122,7 @@ def runtime(
         model=model,
         registry=registry(*functions),
         policy=AllowAll() if policy is None else policy,
+        blob=blob,
         context=context,
         system=system,
     )

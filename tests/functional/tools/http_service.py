@@ -16,7 +16,18 @@ from psych_runtime.testing import FakeModel
 from psych_schema.model import JsonPart, TextPart
 from psych_schema.record import Record, ToolCompleted, ToolRefused, ToolStarted
 
-__all__ = ["Called", "Service", "agent", "answer", "call", "json_answer", "service"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Called",
+    "Service",
+    "agent",
+    "answer",
+    "call",
+    "json_answer",
+    "service",
+    "serving",
+]
 
 
 class Asked(NamedTuple):
@@ -43,7 +54,7 @@ class Service:
         """Read one request, answer it, and close."""
         try:
             self.asked.append(await _read(reader))
-            made = self.answers[min(len(self.asked), len(self.answers)) - 1]
+            made = self.answer_to(self.asked[-1])
             if isinstance(made, bytes):
                 writer.write(made)
                 await writer.drain()
@@ -53,6 +64,10 @@ class Service:
             pass
         finally:
             writer.close()
+
+    def answer_to(self, _: Asked) -> Answer:
+        """Return the answer to a request."""
+        return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:
@@ -69,7 +84,13 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 @asynccontextmanager
 async def service(*answers: Answer) -> AsyncIterator[Service]:
     """Serve on a free port of loopback."""
-    made = Service(answers=list(answers))
+    async with serving(Service(answers=list(answers))) as made:
+        yield made
+
+
+@asynccontextmanager
+async def serving[S: Service](made: S) -> AsyncIterator[S]:
+    """Let a service answer in its own way, on a free port of loopback."""
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0, limit=1 << 22)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psych_runtime.core.codec import decode_anew, sha256
-from psych_runtime.core.streaks import WITHHELD, Streaks
+from psych_runtime.core.streaks import NOT_HAPPENED, WITHHELD, Streaks
 from psych_runtime.testing import LogBuilder
 from psych_schema.common import BlobRef
 from psych_schema.record import (
@@ -93,6 +93,27 @@ def test_tool_5_what_nobody_knows_neither_counts_nor_ends_the_row(outcome: str) 
     assert of(log).failures("code:look") == 1
     call(log, outcome="error")
     assert of(log).failures("code:look") == 2
+
+
+def test_tool_5_a_call_that_did_not_happen_neither_counts_nor_ends_the_row() -> None:
+    """A worker died, not the tool; another reconciled error is the tool's own."""
+    gone = Failure(code=NOT_HAPPENED, transient=True)
+    log = lived("look")
+    call(log, outcome="error")
+    for _ in range(5):
+        call(log, outcome="error", failure=gone, source="reconciled")
+    assert of(log).failures("code:look") == 1
+    call(log, outcome="error", failure=FAILED, source="reconciled")
+    assert of(log).failures("code:look") == 2
+
+
+def test_tool_5_a_call_that_never_happens_is_a_repeat() -> None:
+    """One that kills each worker that begins it is not begun for ever."""
+    gone = Failure(code=NOT_HAPPENED, transient=True)
+    log = lived("look")
+    for _ in range(3):
+        call(log, outcome="error", failure=gone, source="reconciled")
+    assert of(log).most_repeats(NO_LIMIT) == 3
 
 
 @pytest.mark.parametrize("code", ["unknown", "malformed", "denied", "guard", "limit", "aborted"])

@@ -10,6 +10,7 @@ from psych_schema.spec import AgentSpec
 
 ACME = Scope(tenant="acme")
 URL = "https://shop.example.com/orders"
+LISTS: JsonValue = {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]}
 
 
 def spec(**fields: JsonValue) -> dict[str, object]:
@@ -109,6 +110,74 @@ async def test_pub_1_what_cannot_work_is_refused_with_its_place(
     """One thing wrong gives one issue, where it is."""
     found = await issues(**fields)
     assert [(issue.pointer, issue.code) for issue in found] == [(f"/tools/0{pointer}", code)]
+
+
+def asks(**fields: JsonValue) -> JsonValue:
+    """Return a lookup with these fields."""
+    return {"url": f"{URL}/{{idempotency_key}}"} | fields
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer", "code"),
+    [
+        ({"reconcile": asks(query={"q": "{nobody}"})}, "/query/q", "unknown_argument"),
+        ({"reconcile": asks(url=URL + "/{a}")}, "/url", "unknown_argument"),
+        ({"reconcile": asks(url=URL + "/{a}"), "input_schema": takes("a")}, "/url",
+         "optional_in_path"),
+        ({"reconcile": asks(), "input_schema": takes("idempotency_key")}, "", "doubled_name"),
+        ({"reconcile": asks(), "safe_to_retry": True}, "", "contradiction"),
+        ({"reconcile": asks(), "method": "GET"}, "", "contradiction"),
+        ({"reconcile": asks(), "method": "HEAD"}, "", "contradiction"),
+        ({"reconcile": asks(url="https://{idempotency_key}/x")}, "/url", "invalid_url"),
+        ({"reconcile": asks(url=URL + "?key={idempotency_key}")}, "/url", "invalid_url"),
+        ({"reconcile": asks(url="https://u:p@a/{idempotency_key}")}, "/url", "invalid_url"),
+        ({"reconcile": asks(headers={"Idempotency-Key": "{idempotency_key}"})},
+         "/headers/Idempotency-Key", "reserved_header"),
+        ({"reconcile": asks(headers={"Authorization": "x"})}, "/headers/Authorization",
+         "reserved_header"),
+        ({"reconcile": asks(headers={"X A": "1"})}, "/headers/X A", "invalid_header"),
+        ({"reconcile": asks(headers={"X-A": "1", "x-a": "2"})}, "/headers/x-a", "doubled_name"),
+        ({"reconcile": asks(headers={"X-A": "{"})}, "/headers/X-A", "invalid_template"),
+        ({"reconcile": asks(headers={"X-Api-Key": "12345"})}, "/headers/X-Api-Key",
+         "secret_in_spec"),
+        ({"reconcile": asks(query={"api_key": "12345"})}, "/query/api_key", "secret_in_spec"),
+        ({"reconcile": asks(query={f"q{n}": "1" for n in range(65)})}, "/query", "too_long"),
+        ({"reconcile": asks(headers={"x-k": "{idempotency_key}"}),
+          "credential": {"kind": "header", "secret": "k", "header": "X-K"}}, "/headers",
+         "doubled_name"),
+        ({"reconcile": asks(url=URL + "/{a}"), "input_schema": LISTS}, "/url", "no_text"),
+        ({"reconcile": asks(url=URL)}, "", "unused_argument"),
+        ({"reconcile": asks(url=URL, query={"q": "1"}), "input_schema": takes("a")}, "",
+         "unused_argument"),
+    ],
+)  # fmt: skip
+async def test_pub_1_a_lookup_that_cannot_work_is_refused_with_its_place(
+    fields: dict[str, JsonValue], pointer: str, code: str
+) -> None:
+    """One thing wrong gives one issue, where it is."""
+    found = await issues(**fields)
+    assert [(issue.pointer, issue.code) for issue in found] == [
+        (f"/tools/0/reconcile{pointer}", code)
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reconcile": asks()},
+        {"reconcile": asks(), "method": "DELETE"},
+        {"reconcile": asks(), "method": "GET", "safe_to_retry": False},
+        {"reconcile": asks(query={"q": "{a}"}), "input_schema": takes("a")},
+        {"reconcile": asks(url=URL + "/{a}"), "input_schema": takes("a", required=["a"])},
+        {"reconcile": asks(url=URL, query={"key": "{idempotency_key}"})},
+        {"reconcile": {"url": URL + "/{a}"},
+         "input_schema": takes("a", "idempotency_key", required=["a"])},
+        {"reconcile": asks(headers={"X-Key": "{idempotency_key}"})},
+    ],
+)  # fmt: skip
+async def test_pub_1_a_lookup_that_works_is_published(fields: dict[str, JsonValue]) -> None:
+    """Neighbours of what is refused."""
+    assert await issues(**fields) == []
 
 
 async def test_pub_1_everything_is_said_at_once_with_what_was_meant() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import override
 
+from psych_runtime._system import System
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.lease import Lease
 from psych_runtime.runtime.runtime import Runtime
 from psych_runtime.runtime.supervisor import Supervisor
 from psych_runtime.runtime.worker import Worker
@@ -15,7 +17,7 @@ from psych_runtime.testing.simulation.loop import PROCESS, SimulatedLoop
 from psych_runtime.testing.simulation.watch import Watch
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.code import CodeExecutor
-from psych_runtime.tools.context import ToolContext
+from psych_runtime.tools.context import StartedCall, ToolContext
 from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.registry import RegisteredTool
 
@@ -115,7 +117,7 @@ class SimulatedWorker(Worker):
             threads=False,
         )
         self._process = process
-        self._host.tools = _WatchedExecutor(watch, lambda: self.lease.worker)
+        self._host.tools = _WatchedExecutor(watch, self.lease, runtime.system)
 
     @override
     def _supervise(self, supervisor: Supervisor, twin: Store) -> asyncio.Future[None]:
@@ -130,12 +132,13 @@ class SimulatedWorker(Worker):
 
 
 class _WatchedExecutor(CodeExecutor):
-    """Shows each execution to the watch, right before it begins."""
+    """Shows each execution to the watch right before it begins, and each that is asked about."""
 
-    def __init__(self, watch: Watch, worker: Callable[[], str | None]) -> None:
+    def __init__(self, watch: Watch, lease: Lease, system: System) -> None:
         super().__init__(None)
         self._watch = watch
-        self._worker = worker
+        self._lease = lease
+        self._system = system
 
     @override
     async def execute(
@@ -146,10 +149,17 @@ class _WatchedExecutor(CodeExecutor):
         *,
         may_start: Callable[[], bool] = lambda: True,
     ) -> Executed | None:
+        if isinstance(context, StartedCall):
+            lookups = self._watch.lookups
+            lookups.asks(tool, context, now=self._system.now(), lease_seconds=self._lease.seconds)
+            executed = await super().execute(tool, arguments, context, may_start=may_start)
+            lookups.answered(context, executed)
+            return executed
+
         def begins() -> bool:
             if not may_start():
                 return False
-            self._watch.begins(tool, context, self._worker())
+            self._watch.begins(tool, context, self._lease.worker)
             return True
 
         return await super().execute(tool, arguments, context, may_start=begins)

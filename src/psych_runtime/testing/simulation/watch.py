@@ -6,6 +6,7 @@ first thing that does not hold is kept: code under test may swallow what is rais
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final, NoReturn, Protocol, Self, override
 
 from psych_runtime._system import System
@@ -13,11 +14,13 @@ from psych_runtime.core.codec import Entry, decode_anew
 from psych_runtime.core.conversation import Conversation
 from psych_runtime.core.fold import RunState, advance, step
 from psych_runtime.core.rebuild import Traces, compare
+from psych_runtime.core.streaks import Streaks
 from psych_runtime.errors import PsychError
 from psych_runtime.ports.answers import Answer, Committed
 from psych_runtime.ports.store import Admit, Change, Renewed, Unit
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.store.memory import MemoryStore
+from psych_runtime.testing.simulation.lookups import Lookups
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.registry import RegisteredTool
 from psych_schema.record import (
@@ -48,6 +51,9 @@ class Machines(Protocol):
     def well(self, worker: str) -> str | None:
         """Return the process of a worker id that nothing has befallen lately, else None."""
 
+    def now(self) -> datetime:
+        """Return the true time."""
+
     def at(self) -> str:
         """Return where and when this happens, for a message."""
 
@@ -60,10 +66,12 @@ class Watch:
         self.counts: Counter[str] = Counter()
         self.headers: dict[str, RunRow] = {}
         self.effects: dict[tuple[str, str], list[int]] = {}  # (run, call): epochs of executions
+        self.lookups = Lookups(self.fail, machines.now, self.counts)
         self._machines = machines
         self._states: dict[str, RunState] = {}
         self._traces: dict[str, Traces] = {}
         self._conversations: dict[str, Conversation] = {}
+        self._streaks: dict[str, Streaks] = {}
         self._renewed: set[str] = set()  # workers that have renewed their lease: they are used
         self._buried: set[str] = set()
 
@@ -102,6 +110,9 @@ class Watch:
         said = self._conversations[attempt.run_id]
         if not unwritten and journal.conversation.settled() != said.settled():
             self.fail(f"the live conversation of {attempt.run_id} is not that of its log")
+        counted = self._streaks[attempt.run_id]
+        if not unwritten and _counts(journal.streaks) != _counts(counted):
+            self.fail(f"the live streaks of {attempt.run_id} are not those of its log")
 
     def committed(self, unit: Unit, header_of: dict[str, RunRow]) -> None:
         """Fold what was written, and compare each header with its recomputation."""
@@ -122,6 +133,7 @@ class Watch:
         said = self._conversations.get(change.run_id)
         if said is None:
             said = self._conversations[change.run_id] = self._begun(change)
+        streaks = self._streaks.setdefault(change.run_id, Streaks())
         entries: list[Entry] = []
         try:
             for sealed in change.records:
@@ -130,6 +142,8 @@ class Watch:
                     self.fail(f"{sealed.record.type} is read otherwise than it was written")
                 traces.take(entry.record, advance(state, entry))
                 said.add(entry.record)
+                streaks.add(entry.record)
+                self.lookups.add(entry.record)
                 entries.append(entry)
                 self.counts[f"record {entry.record.type}"] += 1
         except PsychError as error:
@@ -240,6 +254,7 @@ class Watch:
         if epochs and not tool.safe_to_retry:
             self.fail(f"{named} begins, and it began before in epoch {epochs[0]}")
         epochs.append(context.epoch)
+        self.lookups.begins(context)
 
 
 def _settles(records: Sequence[Record]) -> bool:
@@ -256,6 +271,11 @@ def _facts(state: RunState) -> dict[str, object]:
         "last offer": state.last_offer,
         "failures of the turn": state.turn_failures,
     }
+
+
+def _counts(streaks: Streaks) -> dict[str, object]:
+    """Return all that was counted."""
+    return {name: getattr(streaks, name) for name in Streaks.__slots__}
 
 
 class WatchedStore(MemoryStore):
