@@ -15,6 +15,7 @@ from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 
 __all__ = [
     "MAX_ATTACHED_BYTES",
+    "MAX_TEXT_BYTES",
     "Whole",
     "compact_text_of",
     "file_line",
@@ -26,6 +27,9 @@ __all__ = [
 
 MAX_ATTACHED_BYTES: Final = 32 * 1024 * 1024
 """What the images and files of one request may have together: no provider takes more."""
+
+MAX_TEXT_BYTES: Final = 160 * 1024
+"""What a text that is shown may have as JSON: its record has room for the names of files, too."""
 
 _JSON: Final = ("application/json", "+json")
 
@@ -45,7 +49,7 @@ def is_text(media_type: str) -> bool:
 
 
 def text_of(parts: Sequence[Part]) -> str:
-    """Return texts and JSON values as one text; JSON on lines of its own, its keys sorted."""
+    """Return texts and JSON values as one text; JSON in many lines, its keys sorted."""
     return "\n".join(
         one.text if isinstance(one, TextPart) else _lines(one.value)
         for one in parts
@@ -96,7 +100,7 @@ def unshown_line(part: BlobPart) -> str:
 
 
 def _lines(value: JsonValue) -> str:
-    return to_json(_sorted(value), indent=1).decode()
+    return to_json(_sorted(value), indent=0).decode()  # indented, it may be 30 times as long
 
 
 def _sorted(value: JsonValue) -> JsonValue:

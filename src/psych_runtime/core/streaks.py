@@ -7,6 +7,7 @@ it, whichever limits the Spec has.
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from psych_schema.common import BlobRef
 from psych_schema.record import (
     Failure,
     Record,
@@ -46,6 +47,7 @@ class _Seen(NamedTuple):
     outcome: str
     failure: Failure | None
     result: ToolResult | str | None  # a shortened one by its blob: the preview names a handle
+    files: tuple[BlobRef, ...]
 
 
 @dataclass(slots=True)
@@ -174,7 +176,8 @@ class Streaks:
             self._waiting.discard(record.call_id)
             self._news += 1
         result = record.elided.blob.hash if record.elided else record.result
-        seen = _Seen(begun.digest, record.outcome, record.failure, result)
+        files = record.attachments
+        seen = _Seen(begun.digest, record.outcome, record.failure, result, files)
         if seen == row.seen:
             row.same = self._same(row) + 1
         else:

@@ -48,7 +48,7 @@ class TextSearch:
         self.is_over = False
         self._left = max_bytes
         self._work = Work(_STEPS)
-        self._ends = -1  # of the last match, so that no window shows it again
+        self._ends = start  # the last match in a long line: no window shows it again
         if len(pattern) > _PATTERN_CHARACTERS:
             problem = f"has {len(pattern)} characters, the bound is {_PATTERN_CHARACTERS}"
             raise InvalidPayload(what="pattern", problem=problem)
@@ -66,11 +66,11 @@ class TextSearch:
         base = self.stop
         try:
             for place, line, end in _pieces(data, is_last=is_last):
-                self.stop = base + place
-                self._look_at(line)
+                self.stop = max(base + place, self._ends)
+                self._look_at(line[self.stop - base - place :])
                 if len(self.hits) >= _MOST_HITS or self._left <= 0:
                     self.is_over = True
-                self.stop = base + end
+                self.stop = max(base + end, self._ends)
                 if self.is_over:
                     return
         except TooMuchWork:
@@ -85,10 +85,7 @@ class TextSearch:
         start = 0
         if len(text) > _LINE_CHARACTERS:
             upto = self._end_of_match(text)
-            ends = self.stop + len(text[:upto].encode())
-            if ends <= self._ends:
-                return
-            self._ends = ends
+            self._ends = self.stop + len(text[:upto].encode())
             start = max(0, upto - _BEFORE_CHARACTERS)
         shown = text[start : start + _LINE_CHARACTERS]
         self.hits.append(Hit(self.stop + len(text[:start].encode()), shown))
@@ -113,11 +110,17 @@ def _pieces(data: bytes, *, is_last: bool) -> Iterator[tuple[int, bytes, int]]:
             yield place, data[place:end], end + 1
             place = end + 1
         elif place + _WINDOW_BYTES < len(data):
-            window = data[place : place + _WINDOW_BYTES]
-            yield place, window, place + _WINDOW_BYTES - _OVERLAP_BYTES
-            place += _WINDOW_BYTES - _OVERLAP_BYTES
+            following = _character(data, place + _WINDOW_BYTES - _OVERLAP_BYTES)
+            yield place, data[place : place + _WINDOW_BYTES], following
+            place = following
         elif is_last:
             yield place, data[place:], len(data)
             return
         else:
             return
+
+
+def _character(data: bytes, place: int) -> int:
+    """Return where a character begins, at `place` or before it."""
+    begins = (one for one in range(place, place - 4, -1) if data[one] & 0xC0 != 0x80)
+    return next(begins, place)  # bytes that are no text have none

@@ -47,7 +47,7 @@ class Attempt:
         self.broken = False  # it died of a bug, with the Run in its hands
         self.left_alone = False  # another build must go on with the Run
         self.parked_seconds: float | None = None  # until it can be claimed again
-        self.preparing: set[str] = set()  # calls that ask the policy
+        self.preparing: set[str] = set()  # calls that only ask or read: they can be cut
         self.asking: set[str] = set()  # calls whose approval or wait is being written
         self.executing: dict[str, RegisteredTool] = {}
         self.attachments = Attachments()

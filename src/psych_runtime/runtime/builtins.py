@@ -55,7 +55,11 @@ async def outcome_of(
     )
     made = tool.call(arguments.values, context)
     if isinstance(made, Range | Search):
-        made = await read_result(attempt, made)
+        attempt.preparing.add(call_id)  # a blob store may hang: the call is cut, and stays asked
+        try:
+            made = await read_result(attempt, made)
+        finally:
+            attempt.preparing.discard(call_id)
     match made:
         case Waiting():
             return await _wait(attempt, call_id, tool, made)

@@ -4,17 +4,20 @@ Only what this Run's conversation names is found, so nobody reads another Run's 
 """
 
 import asyncio
+from codecs import getincrementaldecoder
 from functools import partial
 from typing import Final, Protocol
 
-from psych_runtime.core.preview import Whole, text_of
+from pydantic_core import to_json
+
+from psych_runtime.core.preview import MAX_TEXT_BYTES, Whole, text_of
 from psych_runtime.core.text_search import TextSearch
 from psych_runtime.errors import BlobError, InvalidPayload
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools.builtin import Loaded
 from psych_runtime.tools.reading import Range, Search
-from psych_runtime.tools.text import quote
+from psych_runtime.tools.text import ended, quote
 
 __all__ = ["read_result"]
 
@@ -22,6 +25,7 @@ _SHOWN_BYTES: Final = 32 * 1024  # where the Spec shows every result whole
 _CHUNK_BYTES: Final = 256 * 1024
 _MOST_SEARCHED_BYTES: Final = 8 * 1024 * 1024
 _NAMES_SHOWN: Final = 10
+_WIDEST_BYTES: Final = 4  # of a character
 
 
 class _Text(Protocol):
@@ -74,7 +78,7 @@ async def read_result(attempt: Attempt, asked: Range | Search) -> Loaded:
             return await _part(text, asked, bound)
         return await _found(text, asked, bound)
     except InvalidPayload as error:
-        return Loaded(f"{error} Nothing was looked for.", found=False)
+        return Loaded(f"{ended(str(error))} Nothing was looked for.", found=False)
     except BlobError as error:
         return Loaded(f"The result cannot be read now: {error}", found=False)
 
@@ -91,11 +95,32 @@ def _text(attempt: Attempt, whole: Whole) -> _Text | None:
 async def _part(text: _Text, asked: Range, bound: int) -> Loaded:
     if asked.size < 1:
         return Loaded(f"Read at least one byte, and at most {bound}.", found=False)
-    stop = min(asked.start + min(asked.size, bound), text.size)
-    data = await text.read(asked.start, stop)
+    size = min(asked.size, bound)
+    data = await text.read(asked.start, asked.start + max(size, _WIDEST_BYTES))
+    is_rest = asked.start + len(data) >= text.size
+    shown, count = _readable(data[:size], is_rest=is_rest and len(data) <= size)
+    if not count:  # the one character there has more bytes
+        shown, count = _readable(data, is_rest=is_rest)
+    start, stop = asked.start + _cut_off(data), asked.start + count
     rest = "" if stop == text.size else f"; it goes on at {stop}"
-    said = f"[Bytes {asked.start} to {stop} of {text.size}{rest}]"
-    return Loaded(f"{said}\n{data.decode(errors='ignore')}")
+    return Loaded(f"[Bytes {start} to {stop} of {text.size}{rest}]\n{shown}")
+
+
+def _cut_off(data: bytes) -> int:
+    """Return how many bytes `data` begins with of a character that began before it."""
+    begins = (place for place, one in enumerate(data[:_WIDEST_BYTES]) if one & 0xC0 != 0x80)
+    return next(begins, 0)  # bytes that are no text have none
+
+
+def _readable(data: bytes, *, is_rest: bool) -> tuple[str, int]:
+    """Return the whole characters that a record has room for, and how many bytes they are."""
+    while True:
+        decoder = getincrementaldecoder("utf-8")("ignore")
+        text = decoder.decode(data, final=is_rest)
+        size = len(to_json(text))
+        if size <= MAX_TEXT_BYTES:
+            return text, len(data) - len(decoder.getstate()[0])
+        data, is_rest = data[: len(data) * MAX_TEXT_BYTES // size], False
 
 
 async def _found(text: _Text, asked: Search, bound: int) -> Loaded:

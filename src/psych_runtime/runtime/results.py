@@ -11,9 +11,14 @@ from typing import Final, NamedTuple
 
 from pydantic_core import to_json
 
-from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.models import altered
-from psych_runtime.core.preview import compact_text_of, is_text, preview, text_of
+from psych_runtime.core.preview import (
+    MAX_TEXT_BYTES,
+    compact_text_of,
+    is_text,
+    preview,
+    text_of,
+)
 from psych_runtime.errors import BlobError, BlobStoreFull, BlobUnavailable
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
@@ -21,12 +26,14 @@ from psych_runtime.tools.executed import RAN, Executed, failed
 from psych_runtime.tools.text import ended
 from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, JsonPart, Part, TextPart
-from psych_schema.record import Elided
+from psych_schema.record import Elided, ToolResult
 
 __all__ = ["Kept", "keep", "shown_of"]
 
 _log: Final = logging.getLogger("psych_runtime")
 
+_LOOK_SECONDS: Final = 0.25  # how soon it is noticed that a Run must stop
+_GIVE_UP_SECONDS: Final = 2.0  # for a blob that is being stored then (R-19)
 _JSON_BYTES_A_CHARACTER: Final = 6  # at most, and in UTF-8 four
 
 
@@ -60,10 +67,8 @@ def shown_of(attempt: Attempt, parts: Sequence[Part]) -> int | None:
     shown = attempt.spec.results.shown_bytes
     if shown is None or _is_short(parts, shown):
         return None
-    files = [one.blob for one in parts if isinstance(one, BlobPart)]
-    if any(is_text(one.media_type) and one.bytes > shown for one in files):
-        return shown
-    return shown if len(text_of(parts).encode()) > shown else None
+    is_cut = _has_long_file(parts, shown) or len(text_of(parts).encode()) > shown
+    return shown if is_cut else None
 
 
 class _Unkept(Exception):
@@ -83,44 +88,60 @@ def _is_short(parts: Sequence[Part], bound: int) -> bool:
             return False
 
 
+def _has_long_file(parts: Sequence[Part], shown_bytes: int) -> bool:
+    """Tell whether a file of text is too large to be shown."""
+    files = [one.blob for one in parts if isinstance(one, BlobPart)]
+    return any(is_text(one.media_type) and one.bytes > shown_bytes for one in files)
+
+
 async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     parts = executed.result.parts
     files = tuple(one for one in parts if isinstance(one, BlobPart))
     refs = tuple(one.blob for one in files)
-    bound = attempt.host.runtime.offload_bytes
-    fits = attempt.host.runtime.blob is None or _is_short(parts, bound // 2)
-    if fits or len(executed.result.model_dump_json().encode()) <= bound:
+    if _fits(attempt, executed.result, files):
         return Kept(executed, None, shown_of(attempt, parts), refs)
-    shown = shown_of(attempt, parts)
-    text, is_cut = await asyncio.to_thread(_whole, parts, shown)
+    limit = attempt.spec.results.shown_bytes
+    data, shown = await asyncio.to_thread(_whole, parts, limit, call_id)
     is_json = all(isinstance(one, JsonPart) for one in parts)
     media_type = "application/json" if is_json and len(parts) == 1 else "text/plain"
-    ref = await _put(attempt, text.encode(), media_type)
-    elided: Elided | None = None
-    stands: Part = BlobPart(blob=ref)
-    if is_cut and shown is not None:
-        elided = Elided(handle=call_id, blob=ref)
-        stands = TextPart(text=_fitted(text, shown, call_id))
+    ref = await _put(attempt, data, media_type)
+    elided = None if shown is None else Elided(handle=call_id, blob=ref)
+    if elided is None and (limit is None or not _has_long_file(files, limit)):
+        limit = None
+    stands: Part = BlobPart(blob=ref) if shown is None else TextPart(text=shown)
     result = altered(executed.result, {"parts": (stands, *files)})
-    return Kept(executed._replace(result=result), elided, shown, refs)
+    return Kept(executed._replace(result=result), elided, limit, refs)
 
 
-def _whole(parts: Sequence[Part], shown_bytes: int | None) -> tuple[str, bool]:
-    """Return the text that a blob store keeps, and whether the model is shown a part of it."""
+def _fits(attempt: Attempt, result: ToolResult, files: Sequence[Part]) -> bool:
+    """Tell whether the log keeps a result: of one that is files alone it has only names."""
+    runtime, parts = attempt.host.runtime, result.parts
+    if runtime.blob is None or len(files) == len(parts):
+        return True
+    bound = runtime.offload_bytes
+    return _is_short(parts, bound // 2) or len(to_json(result)) <= bound
+
+
+def _whole(
+    parts: Sequence[Part], shown_bytes: int | None, call_id: str
+) -> tuple[bytes, str | None]:
+    """Return the text that a blob store keeps, and what is shown of it, None where that is all."""
     if shown_bytes is not None:
         text = text_of(parts)
-        if len(text.encode()) > shown_bytes:
-            return text, True
-    return compact_text_of(parts), False
+        data = text.encode()
+        if len(data) > shown_bytes:
+            return data, _fitted(text, shown_bytes, call_id)
+    return compact_text_of(parts).encode(), None
 
 
 def _fitted(text: str, shown_bytes: int, call_id: str) -> str:
     """Return a preview that fits into the log, also where its characters are long in JSON."""
     while True:
         made = preview(text, shown_bytes, result=call_id)
-        if len(to_json(made)) <= MAX_CONTENT_BYTES // 2:
+        size = len(to_json(made))
+        if size <= MAX_TEXT_BYTES:
             return made
-        shown_bytes //= 2
+        shown_bytes = shown_bytes * MAX_TEXT_BYTES // size
 
 
 async def _put(attempt: Attempt, data: bytes, media_type: str) -> BlobRef:
@@ -131,12 +152,30 @@ async def _put(attempt: Attempt, data: bytes, media_type: str) -> BlobRef:
         raise _Unkept("no_blob_store", problem)
     delay = FIRST_DELAY_SECONDS
     while True:
+        put = store.put(attempt.tenant, attempt.run_id, data, media_type=media_type)
         try:
-            return await store.put(attempt.tenant, attempt.run_id, data, media_type=media_type)
+            return await _unless_cut(attempt, asyncio.create_task(put))
         except BlobError as error:
             is_over = not isinstance(error, BlobUnavailable) or isinstance(error, BlobStoreFull)
-            if is_over or attempt.stop() is not None:
+            if is_over or attempt.cuts_model():
                 raise _Unkept(error.code, str(error)) from error
             _log.warning("run %s: %s", attempt.run_id, error)
         await asyncio.sleep(delay)
         delay = longer(delay)
+
+
+async def _unless_cut(attempt: Attempt, put: asyncio.Task[BlobRef]) -> BlobRef:
+    """Wait for a store, which may hang: a moment longer than one would for a model's stream."""
+    try:
+        while not put.done() and not attempt.cuts_model():
+            await asyncio.wait((put,), timeout=_LOOK_SECONDS)
+        if not put.done():
+            await asyncio.wait((put,), timeout=_GIVE_UP_SECONDS)
+    finally:
+        if not put.done():
+            attempt.host.keep(put)
+            put.cancel()
+    if put.done():
+        return put.result()
+    problem = "the blob store did not answer before the Run had to stop"
+    raise _Unkept(BlobUnavailable.code, problem)

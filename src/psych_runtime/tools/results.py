@@ -34,6 +34,7 @@ from psych_schema.record import ToolResult
 __all__ = ["MAX_RESULT_BYTES", "to_result"]
 
 MAX_RESULT_BYTES: Final = MAX_CONTENT_BYTES
+_MOST_ATTACHMENTS: Final = 64  # of one result: the log has their names
 _PATH_CHARACTERS: Final = 200
 
 
@@ -48,6 +49,7 @@ def to_result(tool: str, value: object, *, max_bytes: int = MAX_RESULT_BYTES) ->
     """
     encoder = _Encoder(f"the result of {tool}", max_bytes)
     if isinstance(value, list | tuple) and any(isinstance(one, Attachment) for one in value):
+        encoder.check_count(sum(isinstance(one, Attachment) for one in value))
         parts = tuple(_part(encoder, one, f"result[{place}]") for place, one in enumerate(value))
     else:
         parts = (_part(encoder, value, "result"),)
@@ -185,6 +187,12 @@ class _Encoder:
         """Raise PayloadTooLarge for what is above the bound."""
         if size > self._max_bytes:
             raise PayloadTooLarge(what=self._what, size_bytes=size, bound_bytes=self._max_bytes)
+
+    def check_count(self, count: int) -> None:
+        """Raise InvalidPayload for too many attachments."""
+        if count > _MOST_ATTACHMENTS:
+            instead = f"at most {_MOST_ATTACHMENTS} of them"
+            raise self._refused("result", f"{count} attachments", instead)
 
     def _spend(self, size: int) -> None:
         self._size += size

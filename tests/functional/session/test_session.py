@@ -17,6 +17,7 @@ from psych_runtime import (
     WaitTimeout,
     session,
 )
+from psych_runtime.blob.memory import MemoryBlobStore
 from psych_runtime.errors import NotThreadTail, RegistrationError, UnsupportedStore
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing import FakeModel
@@ -111,6 +112,24 @@ async def test_session_a_registry_and_tools_are_added_up() -> None:
     async with session(FakeModel(), tools=[temperature], registry=registry) as made:
         assert made.registry is registry
         assert registry.names() == {"temperature", "note"}
+
+
+async def test_session_a_result_goes_to_its_blob_store() -> None:
+    """From as many bytes on as it was told."""
+
+    def much() -> str:
+        """Say much."""
+        return "x" * 2000
+
+    blob, model = MemoryBlobStore(), FakeModel()
+    model.turn(tool_calls=[("much", {})]).turn(text="Done.")
+    async with session(
+        model, tools=[much], blob=blob, offload_bytes=1024, policy=AllowAll()
+    ) as made:
+        answer = await made.ask(_spec("much"), "Go.")
+        [kept] = await blob.listed("local", answer.run_id)
+    assert kept.bytes == 2000
+    assert list(model.requests[1].attachments) == [kept.hash]
 
 
 @pytest.mark.parametrize("thing", ["temperature", 42, None, {"name": "x"}])

@@ -226,6 +226,18 @@ def test_tool_5_a_long_result_is_compared_by_its_blob() -> None:
         assert repeats(log) == count
 
 
+def test_tool_5_another_file_beside_a_long_result_is_news() -> None:
+    """A page that reads the same may look otherwise."""
+    log = lived("look")
+    whole = BlobRef(hash=sha256("x"), bytes=5, media_type="text/plain")
+    for count, shot in ((1, "a"), (2, "a"), (1, "b")):
+        file = BlobRef(hash=sha256(shot), bytes=5, media_type="image/png")
+        handle = log.system.new_id("blob")
+        elided = Elided(handle=handle, blob=whole)
+        call(log, text=f"see {handle}", elided=elided, attachments=(file,))
+        assert repeats(log) == count
+
+
 def _steer(log: LogBuilder) -> None:
     log.consume(log.send())
 

@@ -17,8 +17,9 @@ from psych_runtime.ports.store import Store
 from psych_runtime.testing.fake_model import FakeModel
 from psych_schema.model import JsonPart, TextPart
 from psych_schema.record import ToolCompleted
+from psych_schema.spec import ResultRules
 from tests.functional.engine.behaviour.talk import Told, answers, talk
-from tests.functional.engine.harness import ACME, Crew
+from tests.functional.engine.harness import ACME, Crew, agent
 from tests.stores.kinds import EVERY_STORE
 
 
@@ -61,13 +62,17 @@ def _deep(levels: int) -> object:
     return value
 
 
+WHOLE = agent("act").model_copy(update={"results": ResultRules(shown_bytes=None)})
+"""An agent that is shown each result whole."""
+
+
 async def _told(store: Store, crew: Crew, value: object) -> tuple[Told, FakeModel]:
     async def act() -> object:
         """Act."""
         return value
 
     model = FakeModel().turn(tool_calls=[("act", {})]).turn(text="Done.")
-    found = await talk(store, crew, model, act)
+    found = await talk(store, crew, model, act, spec=WHOLE)
     assert found.end == ("completed", None)
     return found, model
 
@@ -268,7 +273,7 @@ async def test_log_5_sixteen_large_results_at_once(store: Store, crew: Crew) -> 
 
     model = FakeModel()
     model.turn(tool_calls=[("act", {"n": n}) for n in range(16)]).turn(text="Done.")
-    found = await talk(store, crew, model, act)
+    found = await talk(store, crew, model, act, spec=WHOLE)
     assert found.end == ("completed", None)
     texts = [text for _, text in answers(model.requests[1].messages)]
     assert [(text[:2], len(text)) for text in texts] == [(f"{n:02d}", 250_002) for n in range(16)]
