@@ -90,6 +90,8 @@ def forms(canary: str) -> dict[str, bytes]:
         "html but for quotes": html.escape(canary, quote=False),
         "html in numbers": "".join(f"&#{ord(one)};" for one in canary),
         "html in hexadecimal": "".join(f"&#x{ord(one):X};" for one in canary),
+        "json pointer": canary.replace("~", "~0").replace("/", "~1"),
+        "octal": "".join(f"\\{byte:03o}" for byte in raw),
         "python": repr(canary)[1:-1],
         "python bytes": repr(raw)[2:-1],
         "hex": raw.hex(),

@@ -1,5 +1,7 @@
 """Ways to write a character by an escape: percent, backslash, entity, each also escaped again.
 
+A tilde is one, too: pointers into JSON are written with it.
+
 What an escape stands for depends on where a reader begins, and on how often the text has been
 escaped: all meanings are given, and who looks for something follows each.
 """
@@ -17,14 +19,16 @@ _PERCENT: Final = re.compile(rb"%(?:25){0,2}[0-9a-fA-F]{2}")
 _RUN: Final = re.compile(rb"\\{1,8}")
 _LONGEST_RUN: Final = 7  # before a letter: \" in JSON, in JSON, in JSON
 _CODED: Final = re.compile(
-    rb"u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})"
+    rb"u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3][0-7]{2})"
 )
 _LOW_HALF: Final = re.compile(rb"\\{1,7}u([dD][c-fC-F][0-9a-fA-F]{2})")
 _ENTITY: Final = re.compile(
     rb"(?:#0{0,6}([0-9]{1,7})|#[xX]0{0,6}([0-9a-fA-F]{1,6})|([a-zA-Z]{2,10}));"
 )
 _AMP: Final = b"amp;"
-_LONGER: Final = (b"\\", b"u", b"U", b"x")
+_OCTAL: Final = 5  # among the groups
+_POINTED: Final = {b"~0": b"~", b"~1": b"/"}
+_LONGER: Final = frozenset(b"\\uUx0123")
 _LETTERS: Final = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _LAST: Final = 0x10FFFF
 _TIMES: Final = 3
@@ -44,6 +48,8 @@ def escapes_at(data: bytes, place: int) -> Iterator[_Meaning]:
             yield 1, b" "
         case 0x5C:
             yield from _backslash(data, place)
+        case 0x7E if (two := data[place : place + 2]) in _POINTED:
+            yield 2, _POINTED[two]
 
 
 def known_by(data: bytes, place: int) -> bytes | None:
@@ -51,7 +57,9 @@ def known_by(data: bytes, place: int) -> bytes | None:
     three = data[place : place + 3]
     if three[:1] == b"%":
         return three if three != b"%25" else None
-    return three[:2] if three[:1] == b"\\" and three[1:2] not in _LONGER else None
+    if three[:1] == b"~":
+        return three[:2]
+    return three[:2] if three[:1] == b"\\" and not _LONGER.issuperset(three[1:2]) else None
 
 
 def _percent(data: bytes, place: int) -> Iterator[_Meaning]:
@@ -85,12 +93,12 @@ def _backslash(data: bytes, place: int) -> Iterator[_Meaning]:
 
 def _coded(data: bytes, place: int, coded: re.Match[bytes]) -> Iterator[_Meaning]:
     digits = next(group for group in coded.groups() if group is not None)
-    point, end = int(digits, 16), coded.end()
+    point, end = int(digits, 8 if coded[_OCTAL] else 16), coded.end()
     if 0xD800 <= point < 0xDC00 and (low := _LOW_HALF.match(data, end)):
         point, end = 0x10000 + (point - 0xD800) * 0x400 + int(low[1], 16) - 0xDC00, low.end()
     if point <= _LAST:
         yield end - place, chr(point).encode(errors="surrogatepass")
-    if coded[4] is not None and point > 0x7F:
+    if (coded[4] or coded[_OCTAL]) and point > 0x7F:
         yield end - place, bytes([point])  # as bytes are shown
 
 

@@ -21,9 +21,9 @@ _WRITTEN_BREAKS: Final = (b"\r", b"\n")
 _PADDING: Final = re.compile(
     rb"(?:=|%(?:25){0,2}3[dD]|\\{1,7}u003[dD]|&(?:amp;)?(?:#61|#[xX]3[dD]|equals);){1,2}"
 )
-_ESCAPE: Final = re.compile(rb"[%&\\]")
-_ESCAPE_OR_PLUS: Final = re.compile(rb"[%&+\\]")
-_ESCAPES: Final = frozenset(b"%&+\\")
+_ESCAPE: Final = re.compile(rb"[%&\\~]")
+_ESCAPE_OR_PLUS: Final = re.compile(rb"[%&+\\~]")
+_ESCAPES: Final = frozenset(b"%&+\\~")
 
 
 class Span(NamedTuple):

@@ -44,6 +44,7 @@ _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _ARGUMENT: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _MOST_FIELDS: Final = 64
 _MAX_DEFINITION_BYTES: Final = 256 * 1024
+_REST_IN_QUERY: Final = frozenset({"DELETE", "GET", "HEAD"})
 _NO_TEXT: Final = frozenset({"array", "null", "object"})
 _OPENING: Final = ("additionalProperties", "patternProperties", "unevaluatedProperties")
 
@@ -234,8 +235,17 @@ def _of_input(tool: HttpTool, pointer: str, used: list[_Use]) -> Iterator[Issue]
             message = "providers take names of at most 64 letters, digits, _, . and -"
             yield Issue(at + pointer_of(("properties", name)), message, "invalid_name", shown(name))
     yield from _of_uses(used, properties, required)
+    named = {one.name for one in used}
     if tool.body is not None:
-        yield from _unused(schema, properties, {one.name for one in used}, at)
+        yield from _unused(schema, properties, named, at)
+    elif tool.method in _REST_IN_QUERY:
+        for name in sorted({*properties, *map(str, required)} & tool.query.keys() - named):
+            message = "is a query field that the tool sets itself; name {argument} there instead"
+            yield Issue(at + pointer_of(("properties", name)), message, "doubled_name", shown(name))
+    for needed in required:
+        if needed not in properties and not any(word in schema for word in _OPENING):
+            message = "is required, and no property of this name is declared: no call could fit"
+            yield Issue(f"{at}/required", message, "unknown_argument", shown(needed))
 
 
 def _of_uses(

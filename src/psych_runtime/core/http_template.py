@@ -6,6 +6,7 @@ the path and nothing else: scheme, host and port are the Spec's.
 
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -25,6 +26,7 @@ _TOKEN: Final = re.compile(r"\{\{|\}\}|\{([a-zA-Z0-9_.-]{1,64})\}|([{}])")
 _URL: Final = re.compile(r"(https?)://([^/?#]*)(.*)", re.DOTALL)
 _AUTHORITY: Final = re.compile(r"([a-zA-Z0-9_.-]+|\[[0-9a-fA-F:.]+\])(?::([0-9]{1,5}))?")
 _PATH_TEXT: Final = re.compile(r"(?:[a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2})*")
+_LONGEST_LABEL: Final = 63
 _MOST_PORTS: Final = 65_535
 
 
@@ -96,9 +98,24 @@ def _check_authority(authority: str) -> None:
     if match is None:
         problem = "has no host that can be read; write a name in ASCII, or an address"
         raise BadTemplate(f"{problem}, and a port of digits perhaps")
+    if not match[1].startswith("["):
+        _check_name(match[1])
     port = match[2]
     if port is not None and not 1 <= int(port) <= _MOST_PORTS:
         raise BadTemplate(f"has the port {port}; ports are 1 to {_MOST_PORTS}")
+
+
+def _check_name(host: str) -> None:
+    labels = host.split(".")
+    if not all(0 < len(one) <= _LONGEST_LABEL and one.strip("-") == one for one in labels):
+        raise BadTemplate(
+            "has a host with a part that is empty, too long, or begins or ends with -"
+        )
+    if labels[-1].isdigit() or labels[-1][:2].lower() == "0x":
+        try:
+            IPv4Address(host)
+        except ValueError:
+            raise BadTemplate("has an address that is not written as four numbers") from None
 
 
 def _segment(text: str) -> Template:

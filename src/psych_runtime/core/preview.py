@@ -49,9 +49,12 @@ def is_text(media_type: str) -> bool:
 
 
 def text_of(parts: Sequence[Part]) -> str:
-    """Return texts and JSON values as one text; JSON in many lines, its keys sorted."""
+    """Return texts and JSON values as one text; JSON in many lines, its keys as they came.
+
+    Not indented: it may be 30 times as long then.
+    """
     return "\n".join(
-        one.text if isinstance(one, TextPart) else _lines(one.value)
+        one.text if isinstance(one, TextPart) else to_json(one.value, indent=0).decode()
         for one in parts
         if isinstance(one, TextPart | JsonPart)
     )
@@ -97,10 +100,6 @@ def unshown_line(part: BlobPart) -> str:
         f"[{name}, {part.blob.media_type}, {part.blob.bytes} bytes, cannot be shown: the images "
         f"and files of a conversation have at most {MAX_ATTACHED_BYTES} bytes together]"
     )
-
-
-def _lines(value: JsonValue) -> str:
-    return to_json(_sorted(value), indent=0).decode()  # indented, it may be 30 times as long
 
 
 def _sorted(value: JsonValue) -> JsonValue:

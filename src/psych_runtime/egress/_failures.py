@@ -5,7 +5,11 @@ from typing import Final
 import httpcore2
 import httpx2
 
-__all__ = ["CLIENT_ERRORS", "Unreached", "problem_of"]
+__all__ = ["CLIENT_ERRORS", "ProxyRefused", "Unreached", "problem_of"]
+
+
+class ProxyRefused(httpcore2.ProxyError):
+    """The proxy does not take who asks; it will not the next time either."""
 
 
 class Unreached(httpcore2.ProxyError):

@@ -72,4 +72,5 @@ def _too_much(hop: Hop, bound_bytes: int) -> EgressFailed:
 
 
 def _failed(hop: Hop, problem: str) -> EgressFailed:
-    return EgressFailed(host=hop.target.origin.host, problem=problem, sent=True)
+    host = hop.target.origin.host
+    return EgressFailed(host=host, problem=problem, sent=True, transient=False)

@@ -11,7 +11,7 @@ import httpcore2
 
 from psych_runtime.egress._addresses import Address, read_address
 from psych_runtime.egress._connect import Judge, JudgedBackend, Resolver
-from psych_runtime.egress._failures import Unreached
+from psych_runtime.egress._failures import ProxyRefused, Unreached
 from psych_runtime.egress.client import user_agent
 from psych_runtime.egress.proxy import Proxy
 from psych_runtime.errors import EgressDenied
@@ -132,10 +132,10 @@ class Tunnel(httpcore2.AsyncNetworkBackend):
         """Say what a status means, and what to do about it."""
         if status == 407 and self._proxy.has_credentials:
             problem = "the proxy does not take these credentials, or not as Basic (407)"
-            return httpcore2.ProxyError(f"{problem}; see to `Proxy(username=..., password=...)`")
+            return ProxyRefused(f"{problem}; see to `Proxy(username=..., password=...)`")
         if status == 407:
             problem = "the proxy wants to know who asks (407)"
-            return httpcore2.ProxyError(f"{problem}; give `Proxy(username=..., password=...)`")
+            return ProxyRefused(f"{problem}; give `Proxy(username=..., password=...)`")
         if status in (502, 503, 504):
             return Unreached(f"the proxy could not connect ({status})")
         problem = f"the proxy does not allow the connection ({status})"

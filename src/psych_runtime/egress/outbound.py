@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import httpcore2
 
 from psych_runtime.egress._connect import Judge, PolicyBroke, Resolver, SystemResolver
-from psych_runtime.egress._failures import CLIENT_ERRORS, problem_of
+from psych_runtime.egress._failures import CLIENT_ERRORS, ProxyRefused, problem_of
 from psych_runtime.egress._lanes import LaneKey, Lanes
 from psych_runtime.egress._quiet import keep_logs_quiet
 from psych_runtime.egress._reading import read_url
@@ -94,14 +94,14 @@ class Outbound:
         except EgressDenied as error:
             failure = chain.denied(error)
         except EgressFailed as error:
-            failure = chain.failed(error.problem)
+            failure = chain.failed(error.problem, transient=error.transient)
         except PolicyBroke as broke:
             failure = broke.error
         except (*CLIENT_ERRORS, OSError) as error:
             problem = problem_of(error, detail="" if chain.redirects else None)
             if limit.expired():
                 problem = f"no whole answer within {request.total_seconds:g} s"
-            failure = chain.failed(problem)
+            failure = chain.failed(problem, transient=not isinstance(error, ProxyRefused))
         raise failure
 
     async def aclose(self) -> None:
@@ -176,7 +176,7 @@ class Outbound:
         chain.redirects += 1
         if chain.redirects > request.max_redirects:
             problem = f"more than {request.max_redirects} redirects"
-            raise EgressFailed(host=chain.host, problem=problem, sent=True)
+            raise EgressFailed(host=chain.host, problem=problem, sent=True, transient=False)
         following = next_hop(hop, status, location, request)
         named = hop.named and following.target.origin in self._named
         return replace(following, named=named)
@@ -208,11 +208,11 @@ class _Chain:
         reason = f"a redirect is refused: {error.reason}" if self.redirects else error.reason
         return EgressDenied(host=self.host or error.host, reason=reason, sent=self.sent)
 
-    def failed(self, problem: str) -> EgressFailed:
+    def failed(self, problem: str, *, transient: bool) -> EgressFailed:
         """Say it of the first host."""
         if self.redirects:
             problem = f"after a redirect: {problem}"
-        return EgressFailed(host=self.host, problem=problem, sent=self.sent)
+        return EgressFailed(host=self.host, problem=problem, sent=self.sent, transient=transient)
 
 
 def _read_origins(given: Iterable[str]) -> frozenset[Origin]:

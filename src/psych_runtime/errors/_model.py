@@ -69,12 +69,17 @@ class EgressDenied(PsychError):
 
 
 class EgressFailed(PsychError):
-    """Nobody answered, or the connection broke; `sent` is False if certainly nothing was sent."""
+    """Nobody answered, or the connection broke.
+
+    `sent` is False if certainly nothing was sent, `transient` is False if the same request
+    would fail again.
+    """
 
     code = "egress_failed"
 
-    def __init__(self, *, host: str, problem: str, sent: bool) -> None:
+    def __init__(self, *, host: str, problem: str, sent: bool, transient: bool = True) -> None:
         self.host = host
         self.problem = problem
         self.sent = sent
+        self.transient = transient
         super().__init__(f"{brief(host)!r}: {problem}")

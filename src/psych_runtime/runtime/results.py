@@ -23,10 +23,11 @@ from psych_runtime.errors import BlobError, BlobStoreFull, BlobUnavailable
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
 from psych_runtime.tools.executed import RAN, Executed, failed
+from psych_runtime.tools.results import json_size
 from psych_runtime.tools.text import ended
 from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, JsonPart, Part, TextPart
-from psych_schema.record import Elided, ToolResult
+from psych_schema.record import Elided
 
 __all__ = ["Kept", "keep", "shown_of"]
 
@@ -98,7 +99,7 @@ async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     parts = executed.result.parts
     files = tuple(one for one in parts if isinstance(one, BlobPart))
     refs = tuple(one.blob for one in files)
-    if _fits(attempt, executed.result, files):
+    if _fits(attempt, parts, files):
         return Kept(executed, None, shown_of(attempt, parts), refs)
     limit = attempt.spec.results.shown_bytes
     data, shown = await asyncio.to_thread(_whole, parts, limit, call_id)
@@ -113,13 +114,13 @@ async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     return Kept(executed._replace(result=result), elided, limit, refs)
 
 
-def _fits(attempt: Attempt, result: ToolResult, files: Sequence[Part]) -> bool:
+def _fits(attempt: Attempt, parts: Sequence[Part], files: Sequence[Part]) -> bool:
     """Tell whether the log keeps a result: of one that is files alone it has only names."""
-    runtime, parts = attempt.host.runtime, result.parts
+    runtime = attempt.host.runtime
     if runtime.blob is None or len(files) == len(parts):
         return True
     bound = runtime.offload_bytes
-    return _is_short(parts, bound // 2) or len(to_json(result)) <= bound
+    return _is_short(parts, bound // 2) or json_size(parts) <= bound
 
 
 def _whole(

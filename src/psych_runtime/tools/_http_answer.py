@@ -21,7 +21,7 @@ from psych_runtime.tools.text import clip, ended, quote
 from psych_schema.record import ToolResult
 from psych_schema.spec import HttpTool
 
-__all__ = ["PERHAPS", "Reply", "is_again", "judge", "retry_after_seconds"]
+__all__ = ["PERHAPS", "Read", "Reply", "is_again", "judge", "retry_after_seconds"]
 
 _PIECE_BYTES: Final = 1024
 _LONG_CHARACTERS: Final = 16 * 1024
@@ -61,6 +61,12 @@ class Reply(NamedTuple):
     body: bytes
 
 
+class Read(NamedTuple):
+    """What an answer says, as JSON or text that was read from it and can be kept."""
+
+    value: JsonValue
+
+
 def judge(tool: HttpTool, reply: Reply, *, redactor: Redactor, is_safe: bool) -> object:
     """Return what the call brought: its value, or an Executed where there is none.
 
@@ -70,12 +76,12 @@ def judge(tool: HttpTool, reply: Reply, *, redactor: Redactor, is_safe: bool) ->
     if not 200 <= reply.status < 300:
         return _refused(tool, reply, redactor, is_safe=is_safe)
     if tool.method == "HEAD":
-        fields = {
+        fields: dict[str, JsonValue] = {
             name: redactor.redact(reply.headers[name])
             for name in _HEAD_FIELDS
             if name in reply.headers
         }
-        return {"status": reply.status, "headers": fields}
+        return Read({"status": reply.status, "headers": fields})
     try:
         return _checked(tool, _content(tool, reply, redactor))
     except _Unreadable as error:
@@ -166,7 +172,7 @@ def _checked(tool: HttpTool, value: Attachment | JsonValue | _Nothing) -> object
         except InvalidPayload as error:
             problem = f"the answer does not fit its output schema: {error.problem}"
             raise _Unreadable("result_invalid", problem) from None
-    return value
+    return Read(value)
 
 
 def _content_type(headers: Mapping[str, str], redactor: Redactor) -> tuple[str, str]:
@@ -202,8 +208,10 @@ def _refused(tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool)
     piece = _piece(reply, redactor)
     advice = _ADVICE.get(reply.status, "The same call will probably fail again.")
     if 300 <= reply.status < 400:
-        advice = "Its redirect was not followed; the tool's URL has to be another."
-    elif reply.status >= 500 or reply.status == 408:
+        advice = f"It was not followed. {PERHAPS}"
+        if is_safe:
+            advice = "It was not followed; the tool's URL has to be another."
+    elif reply.status >= 500 or reply.status in (408, 425):
         advice = "It may work later; do not repeat it at once." if is_safe else PERHAPS
     text = f"{said}: {piece}" if piece else said
     message = f"{ended(text)} {advice}"

@@ -65,7 +65,9 @@ class HttpExecutor:
         outbound: Outbound,
         secrets: SecretResolver,
         system: System,
+        redirects: int = _REDIRECTS,
     ) -> None:
+        self._redirects = redirects if declared.method in READING else 0
         self._tool = declared
         self._plan = plan
         self._outbound = outbound
@@ -79,11 +81,7 @@ class HttpExecutor:
         limit = asyncio.timeout(self._tool.timeout_seconds)
         try:
             async with limit:
-                try:
-                    credential = await self._credential(context)
-                except SecretError as error:
-                    return self._without_secret(error)
-                return await self._tries(request, credential, context, limit)
+                return await self._tries(request, context, limit)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -96,14 +94,13 @@ class HttpExecutor:
     async def _tries(
         self,
         request: HttpRequest,
-        credential: Carried,
         context: ToolContext,
         limit: asyncio.Timeout,
     ) -> object:
         """Send the request until it is answered, or another would be one too many."""
         loop = asyncio.get_running_loop()
         for nth in range(self._tool.retries + 1):
-            tried = await self._once(request, credential, context)
+            tried = await self._once(request, context)
             until = limit.when()
             if tried.pause_seconds is None or nth == self._tool.retries or until is None:
                 return tried.brought
@@ -116,9 +113,11 @@ class HttpExecutor:
     def _pause(self, nth: int) -> float:
         return _FIRST_PAUSE_SECONDS * float(1 << nth) * (0.5 + self._system.random())
 
-    async def _once(
-        self, request: HttpRequest, credential: Carried, context: ToolContext
-    ) -> _Tried:
+    async def _once(self, request: HttpRequest, context: ToolContext) -> _Tried:
+        try:
+            credential = await self._credential(context)
+        except SecretError as error:
+            return _Tried(self._without_secret(error))
         try:
             answer = await self._outbound.send(
                 context.scope, self._outgoing(request, credential, context)
@@ -126,7 +125,8 @@ class HttpExecutor:
         except EgressDenied as error:
             return _Tried(self._denied(error, credential))
         except EgressFailed as error:
-            return _Tried(self._broken(error, credential), 0.0 if self._is_safe else None)
+            again = self._is_safe and error.transient
+            return _Tried(self._broken(error, credential), 0.0 if again else None)
         reply = Reply(answer.status, answer.headers, answer.body)
         read = partial(
             judge, self._tool, reply, redactor=credential.redactor, is_safe=self._is_safe
@@ -155,7 +155,7 @@ class HttpExecutor:
             connect_seconds=min(_CONNECT_SECONDS, tool.timeout_seconds),
             total_seconds=tool.timeout_seconds + 1.0,  # the call's own clock ends it before
             max_response_bytes=tool.max_response_bytes,
-            max_redirects=_REDIRECTS if tool.method in READING else 0,
+            max_redirects=self._redirects,
         )
 
     def _denied(self, error: EgressDenied, credential: Carried) -> Executed:
@@ -166,12 +166,16 @@ class HttpExecutor:
         return failed("egress_denied", f"{said} {advice}")
 
     def _broken(self, error: EgressFailed, credential: Carried) -> Executed:
-        if not error.sent:
+        if not error.transient:
+            advice = (
+                "The same call will fail again." if self._is_safe or not error.sent else PERHAPS
+            )
+        elif not error.sent:
             advice = "Nothing was sent; it may work later."
         else:
             advice = "It may work later; do not repeat it at once." if self._is_safe else PERHAPS
         said = ended(credential.redactor.redact(f"{self._tool.name}: {error}"))
-        return failed("egress_failed", f"{said} {advice}", transient=True)
+        return failed("egress_failed", f"{said} {advice}", transient=error.transient)
 
     def _without_secret(self, error: SecretError) -> Executed:
         said = ended(f"{self._tool.name} was not executed: {error}")

@@ -60,6 +60,8 @@ class RequestPlan:
         fields = [*self._query_fields(arguments)]
         body: object = _ABSENT
         if self._rest_in_query:
+            for name in self._query.keys() & rest.keys():
+                raise Unfit(f"{quoted(name)} is a query field that the tool itself sets")
             fields += [pair for name, one in rest.items() for pair in _fields(name, one)]
         elif rest or self._takes_more:
             body = rest

@@ -13,12 +13,13 @@ from psych_runtime.core.canonical import canonical_json
 from psych_runtime.egress import Outbound
 from psych_runtime.ports.secrets import SecretResolver
 from psych_runtime.tools._fitting import by_schema
+from psych_runtime.tools._http_answer import Read
 from psych_runtime.tools._http_executor import READING, HttpExecutor, is_safe
 from psych_runtime.tools._http_lookup import Lookup, answered, lookup_of
 from psych_runtime.tools._http_request import RequestPlan, Unfit
 from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.registry import RegisteredTool
-from psych_runtime.tools.returned import returned
+from psych_runtime.tools.returned import read, returned
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition
 from psych_schema.spec import HttpTool
@@ -84,7 +85,7 @@ def http_tool(
         return tool
     lookup = lookup_of(declared, declared.reconcile)
     found = RequestPlan(lookup)
-    asks = Lookup(found, execute(lookup, found))
+    asks = Lookup(found, execute(lookup, found, redirects=0))  # another URL answers for itself
     return replace(
         tool,
         reconciler=replace(
@@ -98,7 +99,13 @@ def http_tool(
 
 def _brought(tool: str, value: object, max_bytes: int) -> Executed:
     """Return the outcome of a request, which may be known already."""
-    return value if isinstance(value, Executed) else returned(tool, None, value, max_bytes)
+    match value:
+        case Executed():
+            return value
+        case Read():
+            return read(tool, value.value, max_bytes)
+        case _:
+            return returned(tool, None, value, max_bytes)
 
 
 def _risk(declared: HttpTool) -> Risk:

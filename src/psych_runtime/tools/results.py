@@ -10,7 +10,7 @@ text, what contains itself, what is nested deeper than 64, and any other object.
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -20,10 +20,11 @@ from typing import Final
 from uuid import UUID
 
 from pydantic import AnyUrl, BaseModel, JsonValue
-from pydantic_core import MultiHostUrl, Url
+from pydantic_core import MultiHostUrl, Url, to_json
 
 from psych_runtime.core.codec import MAX_CONTENT_BYTES
 from psych_runtime.core.foreign import MAX_DEPTH
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._json import is_kept_exactly
 from psych_runtime.tools.attachment import Attachment
@@ -31,11 +32,14 @@ from psych_runtime.tools.text import clip
 from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 from psych_schema.record import ToolResult
 
-__all__ = ["MAX_RESULT_BYTES", "to_result"]
+__all__ = ["MAX_RESULT_BYTES", "json_size", "to_result"]
 
 MAX_RESULT_BYTES: Final = MAX_CONTENT_BYTES
+_NULL: Final = b"null"
 _MOST_ATTACHMENTS: Final = 64  # of one result: the log has their names
 _PATH_CHARACTERS: Final = 200
+
+_json_part: Final = trusted(JsonPart)
 
 
 def to_result(tool: str, value: object, *, max_bytes: int = MAX_RESULT_BYTES) -> ToolResult:
@@ -54,8 +58,19 @@ def to_result(tool: str, value: object, *, max_bytes: int = MAX_RESULT_BYTES) ->
     else:
         parts = (_part(encoder, value, "result"),)
     result = ToolResult(parts=parts)
-    encoder.check(len(result.model_dump_json().encode()))
+    encoder.check(json_size(parts))
     return result
+
+
+def json_size(parts: Sequence[Part]) -> int:
+    """Return how many bytes a result of these parts has as JSON.
+
+    Values are written apart: as fields of a model they take a call of Python each.
+    """
+    values = [to_json(one.value) for one in parts if isinstance(one, JsonPart)]
+    shell = tuple(_json_part(value=None) if isinstance(one, JsonPart) else one for one in parts)
+    nulls = len(_NULL) * len(values)
+    return len(to_json(ToolResult(parts=shell))) + sum(map(len, values)) - nulls
 
 
 def _part(encoder: "_Encoder", value: object, path: str) -> Part:

@@ -2,22 +2,27 @@
 
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
+from psych_runtime.core.models import trusted
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.tools._core_schema import Checked, check_python
 from psych_runtime.tools._explain import explain
 from psych_runtime.tools.attachment import attachments_in
 from psych_runtime.tools.executed import MESSAGE_BYTES, RAN, Executed, failed
-from psych_runtime.tools.results import to_result
+from psych_runtime.tools.results import json_size, to_result
 from psych_runtime.tools.text import clip, ended
+from psych_schema.model import JsonPart, Part, TextPart
+from psych_schema.record import ToolResult
 
-__all__ = ["TOO_LARGE", "described", "returned"]
+__all__ = ["TOO_LARGE", "described", "read", "returned"]
 
 TOO_LARGE: Final = "result_too_large"
 """The code of a result that nothing keeps."""
 
 _MAX_INNER_ERRORS: Final = 3
+
+_json_part: Final = trusted(JsonPart)
 
 
 def returned(tool: str, returns: Checked | None, value: object, max_bytes: int) -> Executed:
@@ -37,11 +42,25 @@ def returned(tool: str, returns: Checked | None, value: object, max_bytes: int) 
     except InvalidPayload as error:
         return failed("result_invalid", f"{ended(f'{error.what}: {error.problem}')} {RAN}")
     except PayloadTooLarge as error:
-        sizes = f"at least {error.size_bytes} bytes, the bound is {error.bound_bytes}"
-        return failed(TOO_LARGE, f"{error.what} is too large: {sizes}; ask for less. {RAN}")
+        return _too_large(error)
     except (Exception, SystemExit) as error:  # what it returned brings code of its own
         problem = ended(f"{tool} returned what cannot be read: {described(error)}")
         return failed("result_invalid", f"{problem} {RAN}")
+
+
+def read(tool: str, value: JsonValue, max_bytes: int) -> Executed:
+    """Return the outcome of a call that brought JSON or text, read here, so that it can be kept."""
+    part: Part = TextPart(text=value) if isinstance(value, str) else _json_part(value=value)
+    size = json_size((part,))
+    if size > max_bytes:
+        what = f"the result of {tool}"
+        return _too_large(PayloadTooLarge(what=what, size_bytes=size, bound_bytes=max_bytes))
+    return Executed("ok", ToolResult(parts=(part,)))
+
+
+def _too_large(error: PayloadTooLarge) -> Executed:
+    sizes = f"at least {error.size_bytes} bytes, the bound is {error.bound_bytes}"
+    return failed(TOO_LARGE, f"{error.what} is too large: {sizes}; ask for less. {RAN}")
 
 
 def described(error: BaseException) -> str:
