@@ -93,10 +93,16 @@ async def lose(
 
 
 async def take_over(
-    crew: Crew, made: Runtime, run: str, *, waiting: int = 1, grace_seconds: float = 5.0
+    crew: Crew,
+    made: Runtime,
+    run: str,
+    *,
+    waiting: int = 1,
+    lease_seconds: float = LEASE_SECONDS,
+    grace_seconds: float = 5.0,
 ) -> Worker:
     """Start a worker and return it once so many calls wait for their time to be asked about."""
-    worker = await crew.start(made, lease_seconds=LEASE_SECONDS, grace_seconds=grace_seconds)
+    worker = await crew.start(made, lease_seconds=lease_seconds, grace_seconds=grace_seconds)
 
     def waits() -> bool:
         attempt = worker.holdings().get(run)
