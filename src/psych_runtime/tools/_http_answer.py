@@ -67,14 +67,22 @@ class Read(NamedTuple):
     value: JsonValue
 
 
-def judge(tool: HttpTool, reply: Reply, *, redactor: Redactor, is_safe: bool) -> object:
+def judge(
+    tool: HttpTool,
+    reply: Reply,
+    *,
+    redactor: Redactor,
+    is_safe: bool,
+    after_seconds: float | None = None,
+) -> object:
     """Return what the call brought: its value, or an Executed where there is none.
 
     `redactor` takes secrets out of everything that came back; `is_safe` says that a repetition
-    harms nothing.
+    harms nothing, `after_seconds` how long the service asks to wait with one.
     """
     if not 200 <= reply.status < 300:
-        return _refused(tool, reply, redactor, is_safe=is_safe)
+        wait = "" if after_seconds is None else f" The service asks to wait {after_seconds:.0f} s."
+        return _refused(tool, reply, redactor, is_safe=is_safe, wait=wait)
     if tool.method == "HEAD":
         fields: dict[str, JsonValue] = {
             name: redactor.redact(reply.headers[name])
@@ -203,7 +211,9 @@ def _decoded(body: bytes, charset: str) -> str:
         raise _Unreadable("answer_unreadable", problem) from None
 
 
-def _refused(tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool) -> Executed:
+def _refused(
+    tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool, wait: str
+) -> Executed:
     said = f"{tool.name}: the service answered {_phrase(reply.status)}"
     piece = _piece(reply, redactor)
     advice = _ADVICE.get(reply.status, "The same call will probably fail again.")
@@ -214,7 +224,7 @@ def _refused(tool: HttpTool, reply: Reply, redactor: Redactor, *, is_safe: bool)
     elif reply.status >= 500 or reply.status in (408, 425):
         advice = "It may work later; do not repeat it at once." if is_safe else PERHAPS
     text = f"{said}: {piece}" if piece else said
-    message = f"{ended(text)} {advice}"
+    message = f"{ended(text)} {advice}{wait}"
     return failed("http_status", message, status=reply.status, transient=is_again(reply.status))
 
 

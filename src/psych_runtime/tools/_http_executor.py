@@ -128,14 +128,19 @@ class HttpExecutor:
             again = self._is_safe and error.transient
             return _Tried(self._broken(error, credential), 0.0 if again else None)
         reply = Reply(answer.status, answer.headers, answer.body)
+        after = retry_after_seconds(reply.headers, now=self._system.now())
         read = partial(
-            judge, self._tool, reply, redactor=credential.redactor, is_safe=self._is_safe
+            judge,
+            self._tool,
+            reply,
+            redactor=credential.redactor,
+            is_safe=self._is_safe,
+            after_seconds=after,
         )
         brought = await asyncio.to_thread(read) if len(reply.body) > _LONG_BYTES else read()
         if not (self._is_safe and is_again(reply.status)):
             return _Tried(brought)
-        asked = retry_after_seconds(reply.headers, now=self._system.now())
-        return _Tried(brought, asked or 0.0)
+        return _Tried(brought, after or 0.0)
 
     def _outgoing(
         self, request: HttpRequest, credential: Carried, context: ToolContext

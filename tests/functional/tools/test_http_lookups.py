@@ -168,6 +168,7 @@ async def test_r_9_after_kill_9_the_service_says_what_became_of_the_call(
         "absent": answer(404, SECRET.encode(), content_type="text/plain"),
         "broken": answer(500, SECRET.encode(), content_type="text/plain"),
         "refused": answer(401),
+        "moved": answer(302, location=f"{bank.url}/absent/elsewhere"),
         "garbage": garbage,
         "silent": bank.hold,
         "misfit": json_answer({"cents": "five"}),
@@ -204,6 +205,7 @@ async def test_r_9_after_kill_9_the_service_says_what_became_of_the_call(
         "absent": ("error", "not_happened", 1),
         "broken": ("unknown", None, 1),
         "refused": ("unknown", None, 1),
+        "moved": ("unknown", None, 1),  # another URL answers for itself
         "garbage": ("unknown", None, 3),
         "silent": ("unknown", None, 1),
         "misfit": ("error", "result_invalid", 1),
@@ -220,6 +222,7 @@ async def test_r_9_after_kill_9_the_service_says_what_became_of_the_call(
     for case, why in {
         "broken": "HTTP 500",
         "refused": "HTTP 401",
+        "moved": "HTTP 302",
         "garbage": "egress_failed",
         "silent": "tool_timeout",
         "denied": "egress_denied",

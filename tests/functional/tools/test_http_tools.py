@@ -444,3 +444,37 @@ async def test_sec_1_a_redirect_to_such_an_address_is_denied_too() -> None:
         called = await call(there)
     assert called.code == "egress_denied"
     assert "169.254" not in called.message
+
+
+async def test_tool_4_an_argument_does_not_repeat_a_query_field_of_the_tool() -> None:
+    """A service that takes the last one would take the model's."""
+    schema: JsonValue = {"type": "object", "additionalProperties": True}
+    async with service(json_answer({})) as there:
+        called = await call(
+            there, {"tenant": "globex"}, query={"tenant": "acme"}, input_schema=schema
+        )
+    assert called.code == "malformed"
+    assert there.asked == []
+
+
+async def test_sec_2_the_path_of_what_is_wrong_loses_the_secret_too() -> None:
+    """A pointer into JSON writes a slash as ~1."""
+    secret = "wJalr/XUtn~FEMI"
+    body = json.dumps({secret: 0}).replace("0", "NaN").encode()
+    async with service(answer(200, body, content_type="application/json")) as there:
+        called = await call(
+            there,
+            secrets={"shop-key": secret},
+            credential={"kind": "bearer", "secret": "shop-key"},
+        )
+    assert "[secret shop-key]" in called.message
+    assert "XUtn" not in repr(called.records)
+
+
+async def test_run_11_what_would_only_be_too_large_again_is_asked_for_once() -> None:
+    """Nor does the model hear that it may work later."""
+    large = answer(200, b"x" * 2000, content_type="text/plain")
+    async with service(large, large, large) as there:
+        called = await call(there, max_response_bytes=1000, retries=2)
+    assert len(there.asked) == 1
+    assert "will fail again" in called.message

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from psych_runtime.core.redaction import Redactor
 from psych_runtime.core.secret import Secret
-from psych_runtime.tools._http_answer import Reply, judge, retry_after_seconds
+from psych_runtime.tools._http_answer import Read, Reply, judge, retry_after_seconds
 from psych_runtime.tools.executed import Executed
 from psych_schema.spec import HttpTool
 
@@ -64,12 +65,12 @@ def test_sec_2_no_answer_brings_the_secret_back(before: str, after: str, kind: s
 @pytest.mark.parametrize("form", [SECRET, "\\u0063" + SECRET[1:], SECRET.encode().hex()])
 def test_sec_2_a_long_answer_loses_the_secret_too(form: str) -> None:
     """Wherever it stands; without it the answer is what was sent."""
-    filler = [{"n": n} for n in range(5000)]
+    filler: list[JsonValue] = [{"n": n} for n in range(5000)]
     clean = json.dumps(filler)
     body = f'{clean[:-1]}, "x{form}y"]'.encode()
     kind = {"content-type": "application/json"}
-    assert judged(Reply(200, kind, body)) == [*filler, "x[secret k]y"]
-    assert judged(Reply(200, kind, clean.encode())) == filler
+    assert judged(Reply(200, kind, body)) == Read([*filler, "x[secret k]y"])
+    assert judged(Reply(200, kind, clean.encode())) == Read(filler)
 
 
 @pytest.mark.parametrize("status", [200, 401])
@@ -95,10 +96,9 @@ def test_sec_2_a_refusal_loses_the_secret_in_its_own_charset(charset: str) -> No
 
 def test_sec_2_a_head_brings_no_secret_back() -> None:
     """Its fields are foreign text, too."""
-    assert judged(Reply(200, {"etag": f"x{SECRET}"}, b""), method="HEAD") == {
-        "status": 200,
-        "headers": {"etag": "x[secret k]"},
-    }
+    assert judged(Reply(200, {"etag": f"x{SECRET}"}, b""), method="HEAD") == Read(
+        {"status": 200, "headers": {"etag": "x[secret k]"}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,3 +150,23 @@ def test_run_11_any_retry_after_is_read(field: str) -> None:
     """Never a crash, never negative."""
     found = retry_after_seconds({"retry-after": field}, now=NOW)
     assert found is None or found >= 0
+
+
+def test_tool_4_how_long_a_service_asks_to_wait_is_told() -> None:
+    """Also where it is longer than the call may take."""
+    made = judge(tool(), Reply(429, {}, b""), redactor=REDACTOR, is_safe=True, after_seconds=3600.0)
+    assert isinstance(made, Executed)
+    assert made.result.message is not None
+    assert made.result.message.endswith("The service asks to wait 3600 s.")
+
+
+@pytest.mark.parametrize("status", [300, 303, 304, 308])
+def test_tool_4_a_post_that_was_redirected_may_have_been_done(status: int) -> None:
+    """A 303 says even that it was."""
+    for is_safe, words in (
+        (False, "may or may not have taken effect"),
+        (True, "has to be another"),
+    ):
+        made = judge(tool(), Reply(status, {}, b""), redactor=REDACTOR, is_safe=is_safe)
+        assert isinstance(made, Executed)
+        assert words in (made.result.message or "")
