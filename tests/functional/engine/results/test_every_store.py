@@ -50,7 +50,7 @@ def _lines(count: int) -> str:
 
 
 def _orders(count: int) -> JsonValue:
-    return {"orders": [{"of": "Zoë 😀\x00" * 40, "number": n} for n in range(count)]}
+    return {"orders": [{"number": n, "of": "Zoë 😀\x00" * 40} for n in range(count)]}
 
 
 class Large(NamedTuple):

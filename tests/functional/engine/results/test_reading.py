@@ -110,6 +110,7 @@ async def test_tool_6_a_range_that_is_narrower_than_a_character_has_it(
     """So that whoever reads on gets further, and nothing is lost on the way."""
     at = LONG.encode().index("😀".encode())
     ranges = [read(at - 2, size), read(at, size), read(at + 4, size), read(SIZE - 1, size)]
+    ranges.append(read(SIZE - 4, 3))
     told_ = await answered(store, crew, blob, *ranges, offload_bytes=offload_bytes)
     starts = (at - 2, at, at + 4)
     for start, text, before in zip(starts, told_, ("é😀", "😀€", "€\n0"), strict=False):
@@ -120,6 +121,7 @@ async def test_tool_6_a_range_that_is_narrower_than_a_character_has_it(
         stop = start + len(given.encode())
         assert text.startswith(f"[Bytes {start} to {stop} of {SIZE}; it goes on at {stop}]\n")
     assert told_[3] == f"[Bytes {SIZE - 1} to {SIZE} of {SIZE}]\n\n"
+    assert told_[4] == f"[Bytes {SIZE - 4} to {SIZE - 1} of {SIZE}; it goes on at {SIZE - 1}]\n€"
 
 
 async def test_tool_6_a_range_has_defaults_and_a_bound(
