@@ -171,14 +171,13 @@ class HttpExecutor:
         return failed("egress_denied", f"{said} {advice}")
 
     def _broken(self, error: EgressFailed, credential: Carried) -> Executed:
-        if not error.transient:
-            advice = (
-                "The same call will fail again." if self._is_safe or not error.sent else PERHAPS
-            )
-        elif not error.sent:
-            advice = "Nothing was sent; it may work later."
+        later = "it may work later" if error.transient else "it will fail again"
+        if not error.sent:
+            advice = f"Nothing was sent; {later}."
+        elif not self._is_safe:
+            advice = PERHAPS
         else:
-            advice = "It may work later; do not repeat it at once." if self._is_safe else PERHAPS
+            advice = f"{later.capitalize()}; do not repeat it at once."
         said = ended(credential.redactor.redact(f"{self._tool.name}: {error}"))
         return failed("egress_failed", f"{said} {advice}", transient=error.transient)
 

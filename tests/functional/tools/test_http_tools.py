@@ -477,4 +477,4 @@ async def test_run_11_what_would_only_be_too_large_again_is_asked_for_once() -> 
     async with service(large, large, large) as there:
         called = await call(there, max_response_bytes=1000, retries=2)
     assert len(there.asked) == 1
-    assert "will fail again" in called.message
+    assert "It will fail again" in called.message
