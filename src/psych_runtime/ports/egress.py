@@ -27,7 +27,7 @@ class EgressPolicy(Protocol):
     """Judges what a Spec, a tenant, a model or a server names; not what the operator's code does.
 
     Called on the executor's loop only (R-21): a method may await and must not block. What it
-    raises ends the attempt.
+    raises ends the call as an error that the model is told.
     """
 
     async def judge(self, scope: Scope, destination: Destination) -> Allow | Deny:
