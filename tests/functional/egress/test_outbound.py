@@ -316,8 +316,8 @@ async def test_sec_1_only_so_many_requests_are_under_way() -> None:
             await outbound.send(GLOBEX, get(server.url()))
         first.cancel()
         await asyncio.wait([first])
-        request = OutboundRequest(method="GET", url=server.url(), total_seconds=0.05)
-        with pytest.raises(EgressFailed, match=r"no whole answer within 0\.05 s") as late:
+        request = OutboundRequest(method="GET", url=server.url(), total_seconds=1)
+        with pytest.raises(EgressFailed, match="no whole answer within 1 s") as late:
             await outbound.send(GLOBEX, request)
         await outbound.aclose()
     assert (caught.value.sent, late.value.sent) == (False, True)

@@ -117,9 +117,9 @@ async def test_an_endpoint_gives_up_on_silence_and_on_a_full_pool() -> None:
     bounds = Bounds(max_connections=1, pool_seconds=0.05)
     async with OpenAIServer(answer(b"x", Stop.STALL)) as server:
         endpoint = Endpoint(server.base_url, bounds=bounds)
-        reply = await endpoint.post("x", b"{}", accept="*/*", silence_seconds=0.05)
+        reply = await endpoint.post("x", b"{}", accept="*/*", silence_seconds=1)
         with pytest.raises(EgressFailed, match="every connection is in use") as full:
-            await endpoint.post("x", b"{}", accept="*/*", silence_seconds=0.05)
+            await endpoint.post("x", b"{}", accept="*/*", silence_seconds=1)
         with pytest.raises(EgressFailed, match="silence for longer than allowed"):
             _ = [piece async for piece in reply.chunks()]
         await endpoint.aclose()
