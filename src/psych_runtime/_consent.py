@@ -13,7 +13,7 @@ from psych_runtime._decisions import Choice, Edit
 from psych_runtime.errors import InputError, InvalidArgument
 from psych_runtime.runtime.requests import JsonLike, check_json
 from psych_runtime.tools.arguments import Malformed, check_arguments
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.view import PendingApproval
 
 __all__ = ["Approve", "Approver", "Asks", "Tools", "approver"]

@@ -18,7 +18,7 @@ from psych_runtime.core.preview import (
     MAX_ATTACHED_BYTES,
     Whole,
     file_line,
-    is_text,
+    is_long_text,
     preview,
     text_of,
     unshown_line,
@@ -233,7 +233,7 @@ class Conversation:
         else:
             yield from texts
         for place, one in enumerate(part for part in parts if isinstance(part, BlobPart)):
-            if is_text(one.blob.media_type) and one.blob.bytes > shown_bytes:
+            if is_long_text(one, shown_bytes):
                 name = f"{record.call_id}.{place + 1}"
                 self.wholes[name] = Whole(record.run_id, one.blob)
                 yield _text_part(text=file_line(one, result=name))

@@ -4,10 +4,10 @@ Part of what a log means: every attempt must show the same bytes (MOD-8), so a r
 many are shown, and nothing else decides.
 """
 
+import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pydantic import JsonValue
 from pydantic_core import to_json
 
 from psych_schema.common import BlobRef
@@ -19,8 +19,10 @@ __all__ = [
     "Whole",
     "compact_text_of",
     "file_line",
+    "is_long_text",
     "is_text",
     "preview",
+    "said_text",
     "text_of",
     "unshown_line",
 ]
@@ -48,6 +50,15 @@ def is_text(media_type: str) -> bool:
     return kind.startswith("text/") or kind.endswith(_JSON)
 
 
+def is_long_text(part: Part, shown_bytes: int) -> bool:
+    """Tell whether a part is a file of text that is too large to be shown."""
+    return (
+        isinstance(part, BlobPart)
+        and is_text(part.blob.media_type)
+        and part.blob.bytes > shown_bytes
+    )
+
+
 def text_of(parts: Sequence[Part]) -> str:
     """Return texts and JSON values as one text; JSON in many lines, its keys as they came.
 
@@ -60,13 +71,29 @@ def text_of(parts: Sequence[Part]) -> str:
     )
 
 
+def said_text(part: Part) -> str | None:
+    """Return a text, or a JSON value as text; None for a part that is neither.
+
+    In one line, its keys sorted. ValueError: NaN or infinity.
+    """
+    match part:
+        case TextPart():
+            return part.text
+        case JsonPart():
+            return json.dumps(
+                part.value,
+                ensure_ascii=False,
+                allow_nan=False,
+                separators=(",", ":"),
+                sort_keys=True,
+            )
+        case _:
+            return None
+
+
 def compact_text_of(parts: Sequence[Part]) -> str:
     """Return texts and JSON values as one text, as a model gets them in a message."""
-    return "\n".join(
-        one.text if isinstance(one, TextPart) else to_json(_sorted(one.value)).decode()
-        for one in parts
-        if isinstance(one, TextPart | JsonPart)
-    )
+    return "\n".join(text for one in parts if (text := said_text(one)) is not None)
 
 
 def preview(text: str, shown_bytes: int, *, result: str) -> str:
@@ -100,13 +127,3 @@ def unshown_line(part: BlobPart) -> str:
         f"[{name}, {part.blob.media_type}, {part.blob.bytes} bytes, cannot be shown: the images "
         f"and files of a conversation have at most {MAX_ATTACHED_BYTES} bytes together]"
     )
-
-
-def _sorted(value: JsonValue) -> JsonValue:
-    match value:
-        case dict():
-            return {name: _sorted(value[name]) for name in sorted(value)}
-        case list():
-            return [_sorted(one) for one in value]
-        case _:
-            return value

@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from psych_runtime.core.preview import said_text
 from psych_runtime.model._files import (
     IMAGES,
     Unsaid,
@@ -23,7 +24,7 @@ from psych_runtime.model._files import (
     sent,
     text_of,
 )
-from psych_runtime.model._history import attached, compact, is_readable, said_text, tool_name
+from psych_runtime.model._history import attached, compact, is_readable, tool_name
 from psych_runtime.model._json import parse
 from psych_schema.model import (
     AskedCall,

@@ -5,6 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from psych_runtime.core.preview import compact_text_of, said_text
 from psych_runtime.model._files import (
     IMAGES,
     Unsaid,
@@ -18,7 +19,7 @@ from psych_runtime.model._files import (
     sent,
     text_of,
 )
-from psych_runtime.model._history import attached, is_readable, said_text, tool_name
+from psych_runtime.model._history import attached, is_readable, tool_name
 from psych_schema.model import (
     AskedCall,
     AssistantMessage,
@@ -95,7 +96,7 @@ def _said(
 ) -> JsonValue:
     if any(isinstance(part, BlobPart) for part in message.parts):
         raise of_the_model(place)
-    text = _text(message.parts)
+    text = compact_text_of(message.parts)
     said: dict[str, JsonValue] = {"role": "assistant", "content": text}
     if message.calls:
         said["content"] = text or None
@@ -116,19 +117,14 @@ def _thought(parts: Sequence[Part], request: ModelRequest) -> str:
 def _content(parts: Sequence[Part], place: int, request: ModelRequest) -> JsonValue:
     """Return text as text, and an array as soon as there is something else."""
     if not any(isinstance(part, BlobPart) for part in parts):
-        return _text(parts)
+        return compact_text_of(parts)
     content: list[JsonValue] = []
     for part in parts:
         if isinstance(part, BlobPart):
             content.append(sent(part, place, request, _file))
-        elif text := _text((part,)):
+        elif text := said_text(part):
             content.append(_words(text))
     return content
-
-
-def _text(parts: Sequence[Part]) -> str:
-    """Return texts and JSON values as one text."""
-    return "\n".join(text for part in parts if (text := said_text(part)) is not None)
 
 
 def _words(text: str) -> _Block:

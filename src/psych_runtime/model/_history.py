@@ -7,26 +7,17 @@ from typing import Final
 from pydantic import JsonValue
 
 from psych_runtime.errors import UnsendableRequest
-from psych_schema.model import AskedCall, BlobPart, JsonPart, ModelRequest, Part, TextPart
+from psych_schema.model import AskedCall, BlobPart, ModelRequest
 
-__all__ = ["attached", "compact", "is_readable", "said_text", "tool_name"]
+__all__ = ["attached", "compact", "is_readable", "tool_name"]
 
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARACTERS: Final = 64
 
 
-def compact(value: JsonValue, *, sort: bool = False) -> str:
+def compact(value: JsonValue) -> str:
     """Return `value` as JSON text without spaces. ValueError: NaN or infinity."""
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort
-    )
-
-
-def said_text(part: Part) -> str | None:
-    """Return a text, or a JSON value as text; None for a part that is neither."""
-    if isinstance(part, TextPart):
-        return part.text
-    return compact(part.value, sort=True) if isinstance(part, JsonPart) else None
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def tool_name(call: AskedCall) -> str:

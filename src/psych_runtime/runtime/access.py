@@ -11,7 +11,7 @@ from psych_runtime.ports.policy import Allow, Ask, Decision, Deny, Policy
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.reading import reading_tools
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.common import Scope
 
 __all__ = ["is_permitted", "is_withheld", "judge_call", "permitted_to", "permitted_tools"]

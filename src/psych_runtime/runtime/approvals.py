@@ -12,7 +12,7 @@ from psych_runtime.core.codec import sha256
 from psych_runtime.ports.policy import Allow, Ask
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.tools.arguments import Arguments, check_arguments
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.text import clip
 from psych_schema.record import ApprovalDecided, ApprovalExpired, ApprovalRequested
 

@@ -13,7 +13,7 @@ from psych_runtime.runtime.attachments import Attachments
 from psych_runtime.runtime.host import Host
 from psych_runtime.runtime.journal import Journal
 from psych_runtime.runtime.signals import Lost
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.record import RunAdmitted
 from psych_schema.spec import AgentSpec
 from psych_schema.store import RunRow

@@ -17,7 +17,7 @@ from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.builtin import Loaded, Memory, Tasks, Waiting
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.reading import Range, Search
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.results import to_result
 from psych_runtime.tools.text import clip
 from psych_schema.model import TextPart

@@ -33,7 +33,7 @@ from psych_runtime.runtime.signals import Stale
 from psych_runtime.runtime.waits import CROWDED, has_room, waits
 from psych_runtime.tools.arguments import Arguments, Malformed, expected, read_arguments
 from psych_runtime.tools.context import ToolContext
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.text import clip
 from psych_schema.model import AskedCall
 from psych_schema.record import (

@@ -13,7 +13,7 @@ from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.offer import make_offer, store_offer
 from psych_runtime.runtime.signals import Stale
 from psych_runtime.tools.arguments import Arguments
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.record import AdvisoryAdded
 
 __all__ = ["end_code", "refusal", "tell_withheld"]

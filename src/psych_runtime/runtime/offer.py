@@ -13,7 +13,7 @@ from psych_runtime.core.streaks import WITHHELD
 from psych_runtime.runtime.access import is_withheld
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import ask_surely
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.model import ToolDefinition
 from psych_schema.record import OfferedTool, ToolsOffered, UnavailableTool
 

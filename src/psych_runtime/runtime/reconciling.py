@@ -12,7 +12,7 @@ from psych_runtime.tools.arguments import Malformed, read_arguments
 from psych_runtime.tools.context import StartedCall
 from psych_runtime.tools.executed import Executed
 from psych_runtime.tools.reconciled import NO_ANSWER
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.model import AskedCall
 
 __all__ = ["can_reconcile", "reconciled"]

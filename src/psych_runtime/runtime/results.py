@@ -15,7 +15,7 @@ from psych_runtime.core.models import altered
 from psych_runtime.core.preview import (
     MAX_TEXT_BYTES,
     compact_text_of,
-    is_text,
+    is_long_text,
     preview,
     text_of,
 )
@@ -68,7 +68,7 @@ def shown_of(attempt: Attempt, parts: Sequence[Part]) -> int | None:
     shown = attempt.spec.results.shown_bytes
     if shown is None or _is_short(parts, shown):
         return None
-    is_cut = _has_long_file(parts, shown) or len(text_of(parts).encode()) > shown
+    is_cut = any(is_long_text(one, shown) for one in parts) or len(text_of(parts).encode()) > shown
     return shown if is_cut else None
 
 
@@ -89,12 +89,6 @@ def _is_short(parts: Sequence[Part], bound: int) -> bool:
             return False
 
 
-def _has_long_file(parts: Sequence[Part], shown_bytes: int) -> bool:
-    """Tell whether a file of text is too large to be shown."""
-    files = [one.blob for one in parts if isinstance(one, BlobPart)]
-    return any(is_text(one.media_type) and one.bytes > shown_bytes for one in files)
-
-
 async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     parts = executed.result.parts
     files = tuple(one for one in parts if isinstance(one, BlobPart))
@@ -107,7 +101,7 @@ async def _kept(attempt: Attempt, call_id: str, executed: Executed) -> Kept:
     media_type = "application/json" if is_json and len(parts) == 1 else "text/plain"
     ref = await _put(attempt, data, media_type)
     elided = None if shown is None else Elided(handle=call_id, blob=ref)
-    if elided is None and (limit is None or not _has_long_file(files, limit)):
+    if elided is None and (limit is None or not any(is_long_text(one, limit) for one in files)):
         limit = None
     stands: Part = BlobPart(blob=ref) if shown is None else TextPart(text=shown)
     result = altered(executed.result, {"parts": (stands, *files)})

@@ -21,7 +21,8 @@ from psych_runtime.runtime.requests import check_store
 from psych_runtime.secrets.absent import NoSecrets
 from psych_runtime.tools.builtin import builtin_tool
 from psych_runtime.tools.policy import AskUnlessReadOnly
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.common import Scope
 from psych_schema.spec import AgentSpec, BuiltinTool, HttpTool
 

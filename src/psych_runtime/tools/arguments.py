@@ -17,7 +17,7 @@ from psych_runtime.tools._explain import kind_of
 from psych_runtime.tools._fitting import MAX_PROBLEMS
 from psych_runtime.tools._json import whole_numbers
 from psych_runtime.tools._summary import summarize
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.text import clip, ended, quote
 
 __all__ = [

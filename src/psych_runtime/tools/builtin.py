@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import JsonValue
 
 from psych_runtime.tools._options import ToolOptions
-from psych_runtime.tools.registry import RegisteredTool, registered
+from psych_runtime.tools.registered import RegisteredTool, registered
 from psych_runtime.tools.text import quote
 from psych_schema.common import WaitKind
 from psych_schema.spec import AgentSpec, BuiltinName, Event, Expiry, Question, Skill, Task

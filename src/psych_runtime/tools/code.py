@@ -16,7 +16,7 @@ from typing import Final
 from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.executed import Executed, failed
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.results import MAX_RESULT_BYTES
 from psych_runtime.tools.returned import TOO_LARGE, described
 from psych_schema.record import Failure, ToolResult

@@ -18,7 +18,7 @@ from psych_runtime.tools._http_executor import READING, HttpExecutor, is_safe
 from psych_runtime.tools._http_lookup import Lookup, answered, lookup_of
 from psych_runtime.tools._http_request import RequestPlan, Unfit
 from psych_runtime.tools.executed import Executed
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_runtime.tools.returned import read, returned
 from psych_schema.common import Risk
 from psych_schema.model import ToolDefinition

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Annotated, Final, NamedTuple
 
 from psych_runtime.tools._options import ToolOptions
-from psych_runtime.tools.registry import RegisteredTool, registered
+from psych_runtime.tools.registered import RegisteredTool, registered
 
 __all__ = ["Range", "Search", "reading_tools"]
 

@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, JsonValue
 
 from psych_runtime.tools.arguments import Arguments, read_arguments
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 
 
 @dataclasses.dataclass

@@ -30,7 +30,8 @@ from pydantic import (
 )
 
 from psych_runtime.tools.arguments import Arguments, read_arguments
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 from tests.functional.tools.fitting import anything, fitting
 
 

@@ -5,7 +5,8 @@ from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.reconciling import can_reconcile
 from psych_runtime.tools.context import StartedCall
 from psych_runtime.tools.reconciled import Reconcile, Reconciled
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 from tests.unit.core.logs import claimed
 
 

@@ -9,7 +9,7 @@ from psych_runtime import Runtime
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing import FakeModel
 from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.spec import AgentSpec, HttpTool, ModelRef
 
 SCHEMA: JsonValue = {

@@ -9,7 +9,8 @@ import pytest
 from psych_runtime.errors import RegistrationError
 from psych_runtime.ports.policy import ToolFacts
 from psych_runtime.tools.decorator import tool
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 from psych_runtime.tools.reserved import RESERVED_TOOL_NAMES
 from tests.unit.tools.tooling import CONTEXT, registered
 

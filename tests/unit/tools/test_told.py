@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from psych_runtime.tools.arguments import expected
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from tests.unit.tools.tooling import arguments, hinted, problem, registered
 
 

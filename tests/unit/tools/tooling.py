@@ -9,7 +9,8 @@ from psych_runtime.tools.arguments import Arguments, Malformed, read_arguments
 from psych_runtime.tools.code import CodeExecutor
 from psych_runtime.tools.context import ToolContext
 from psych_runtime.tools.executed import Executed
-from psych_runtime.tools.registry import RegisteredTool, ToolRegistry
+from psych_runtime.tools.registered import RegisteredTool
+from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.common import Scope
 
 CALL_ID = "call_01hzy3v9k2m4n6p8q0r2s4t6v8"

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 from psych_runtime.core.streaks import NOT_HAPPENED
 from psych_runtime.tools.context import StartedCall, ToolContext
 from psych_runtime.tools.executed import Executed
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.record import AttemptStarted, Record, ToolCompleted, ToolStarted
 
 __all__ = ["Lookups"]

@@ -19,7 +19,7 @@ from psych_runtime.tools.arguments import Arguments
 from psych_runtime.tools.code import CodeExecutor
 from psych_runtime.tools.context import StartedCall, ToolContext
 from psych_runtime.tools.executed import Executed
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 
 __all__ = ["Process", "SimulatedWorker"]
 

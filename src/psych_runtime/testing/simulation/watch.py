@@ -22,7 +22,7 @@ from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing.simulation.lookups import Lookups
 from psych_runtime.tools.context import ToolContext
-from psych_runtime.tools.registry import RegisteredTool
+from psych_runtime.tools.registered import RegisteredTool
 from psych_schema.record import (
     AttemptEnded,
     AttemptStarted,
