@@ -52,6 +52,8 @@ _OPENING: Final = ("additionalProperties", "patternProperties", "unevaluatedProp
 def http_issues(tool: HttpTool, pointer: str) -> Iterator[Issue]:
     """Yield what is wrong with `tool`, which stands at `pointer`; its schemas are judged apart."""
     used: list[_Use] = []
+    if not tool.description.strip():
+        yield Issue(f"{pointer}/description", "is blank: the model knows a tool by it", "blank")
     yield from _of_templates(tool, pointer, used)
     yield from _of_credential(tool, pointer)
     yield from _of_method(tool, pointer)
@@ -209,6 +211,9 @@ def _of_method(tool: HttpTool, pointer: str) -> Iterator[Issue]:
     if tool.output_schema is not None and tool.method == "HEAD":
         message = "a HEAD request brings nothing to judge; take it out"
         yield Issue(f"{pointer}/output_schema", message, "body_not_allowed")
+    if tool.output_schema is False:
+        message = "no answer fits it; write what one looks like, or take it out"
+        yield Issue(f"{pointer}/output_schema", message, "contradiction")
     if tool.method == "HEAD" and tool.risk is not None and tool.risk != "read_only":
         message = "a HEAD request only reads"
         yield Issue(f"{pointer}/risk", message, "contradiction", shown(tool.risk))

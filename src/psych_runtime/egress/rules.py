@@ -51,8 +51,12 @@ class Permit:
 
     def __post_init__(self) -> None:
         for what, given in (("hosts", self.hosts), ("networks", self.networks)):
-            if isinstance(given, str):
-                raise _wrong(what, f"is the text {given!r:.80}: pass a list of texts")
+            if isinstance(given, str) or not isinstance(given, Collection):
+                raise _wrong(what, f"{given!r:.80} is no list: pass a list of texts")
+        if self.ports is not None and not isinstance(self.ports, Collection):
+            raise _wrong("ports", f"{self.ports!r:.80} is no list: pass one of numbers")
+        if not isinstance(self.attributes, Mapping):
+            raise _wrong("attributes", f"{self.attributes!r:.80} is no mapping: pass a dict")
         object.__setattr__(self, "_names", frozenset(map(_checked_host, self.hosts)))
         object.__setattr__(self, "_nets", tuple(map(_checked_network, self.networks)))
         for port in self.ports or ():

@@ -199,6 +199,11 @@ async def test_sec_1_a_network_on_the_list_needs_the_look_up() -> None:
         ([], [], [65536]),
         ([], [], ["80"]),
         ([], [], [True]),
+        ([], [], 80),
+        ([], [], "80"),
+        (7, [], None),
+        (None, [], None),
+        ([], 10, None),
     ],
 )
 def test_sec_1_a_permit_that_allows_nothing_for_sure_is_refused(

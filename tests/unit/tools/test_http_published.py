@@ -69,6 +69,8 @@ async def issues(**fields: JsonValue) -> list[Issue]:
         ({"body": {"a/b": "{"}}, "/body/a~1b", "invalid_template"),
         ({"body": {}, "method": "GET"}, "/body", "body_not_allowed"),
         ({"output_schema": {}, "method": "HEAD"}, "/output_schema", "body_not_allowed"),
+        ({"output_schema": False}, "/output_schema", "contradiction"),
+        ({"description": " \n"}, "/description", "blank"),
         ({"risk": "write", "method": "HEAD"}, "/risk", "contradiction"),
         ({"body": {}, "input_schema": takes("a")}, "/input_schema/properties/a",
          "unused_argument"),
