@@ -4,6 +4,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+# Tests start hundreds of programs: what they import is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON := .venv/bin/python
 # Half of the time of a test is waiting: for leases, disks, processes. Two cores keep three busy.
 WORKERS ?= 3

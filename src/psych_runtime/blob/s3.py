@@ -9,7 +9,6 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from itertools import batched
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -26,6 +25,7 @@ from psych_runtime.blob._asked import (
 from psych_runtime.blob._keys import is_hash, owner_of, parts_of
 from psych_runtime.blob._s3_client import Clients, S3Client, body_of, opener
 from psych_runtime.blob._s3_errors import code_of, translate, translate_code
+from psych_runtime.core.http_dates import read_http_date
 from psych_runtime.errors import BlobNotFound, InvalidArgument
 from psych_runtime.ports.blob import BlobOwner, Stored
 from psych_schema.common import BlobRef
@@ -152,7 +152,8 @@ class S3BlobStore:
         about = page.get("ResponseMetadata")
         headers = about.get("HTTPHeaders") if isinstance(about, Mapping) else None
         date = headers.get("date") if isinstance(headers, Mapping) else None
-        return parsedate_to_datetime(date) if isinstance(date, str) else self._system.now()
+        told = read_http_date(date) if isinstance(date, str) else None
+        return told or self._system.now()
 
     async def runs(self, *, after: BlobOwner | None = None, limit: int = 100) -> list[BlobOwner]:
         """Return a page of owners, sorted by their keys; costs a request per 1000 blobs."""

@@ -6,9 +6,9 @@ Shared by the adapters; keeps RUN-11 (Retry-After), MOD-5 and MOD-6.
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
+from psych_runtime.core.http_dates import read_http_date
 from psych_runtime.errors import ContextOverflow, ModelError, ModelPermanent, ModelTransient
 from psych_runtime.model._json import mend, object_at, parse, text_at
 
@@ -168,10 +168,11 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float |
     seconds = _number(value)
     if seconds is not None:
         return _clamp(seconds)
-    until = _date(value)
+    until = read_http_date(value or "")
     if until is None:
         return None
-    return _clamp((until - (_date(headers.get("date")) or now)).total_seconds())
+    said = read_http_date(headers.get("date", ""))
+    return _clamp((until - (said or now)).total_seconds())
 
 
 def _clamp(seconds: float) -> float:
@@ -184,14 +185,6 @@ def _number(value: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _date(value: str | None) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(value or "")
-    except ValueError:
-        return None
-    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
 
 def _error_object(body: str) -> object:

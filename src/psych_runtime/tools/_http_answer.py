@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
 from psych_runtime.core.foreign import parse_json
+from psych_runtime.core.http_dates import read_http_date
 from psych_runtime.core.json_schema import check_instance
 from psych_runtime.core.redaction import Redactor
 from psych_runtime.errors import InvalidArgument, InvalidPayload, PayloadTooLarge
@@ -257,10 +257,5 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: datetime) -> float |
     field = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(field):
         return float(field)
-    try:
-        until = parsedate_to_datetime(field[:64])
-    except ValueError:
-        return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - now).total_seconds())
+    until = read_http_date(field)
+    return None if until is None else max(0.0, (until - now).total_seconds())

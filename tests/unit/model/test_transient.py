@@ -88,6 +88,7 @@ def test_sec_1_a_redirect_is_permanent_and_says_what_to_do() -> None:
             30.0,
         ),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "0 Nov 0 3000000000:0"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": ""}, None),
