@@ -12,7 +12,7 @@ from psych_runtime.errors import InvalidArgument, RunNotSettled
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import Store
 from psych_runtime.runtime.outside import Request, write_outside
-from psych_runtime.runtime.requests import check_actor, check_store
+from psych_runtime.runtime.requests import check_actor, check_blob, check_store
 from psych_schema.common import Scope
 from psych_schema.record import Record, RunErased
 from psych_schema.store import RunRow
@@ -75,6 +75,7 @@ async def erase(
     """
     system = ambient_system() if system is None else system
     check_store(store)
+    check_blob(blob, "delete")
     check_page(run_id, scope)
     _check_said(by, reason)
     tenant = scope.tenant

@@ -11,7 +11,7 @@ from psych_runtime._kin import known
 from psych_runtime.errors import InvalidArgument, RunNotFound
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import RunFilter, Store
-from psych_runtime.runtime.requests import check_store
+from psych_runtime.runtime.requests import check_blob, check_store
 from psych_runtime.store._order import cursor_at
 from psych_schema.common import Scope
 from psych_schema.store import RunRow
@@ -49,6 +49,7 @@ async def purge(
         StoreUnavailable, BlobUnavailable: repeat it.
     """
     check_store(store)
+    check_blob(blob, "delete")
     check_scope_type(scope)
     _check_before(before)
     if limit is not None:

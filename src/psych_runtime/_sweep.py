@@ -6,7 +6,7 @@ from typing import Final
 from psych_runtime.errors import CorruptRow, InvalidArgument, RunNotFound
 from psych_runtime.ports.blob import BlobOwner, BlobStore
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.requests import check_store
+from psych_runtime.runtime.requests import check_port, check_store
 
 __all__ = ["sweep"]
 
@@ -28,10 +28,12 @@ async def sweep(store: Store, blob: BlobStore, *, older_than_seconds: float = 86
     Returns how many blobs it deleted.
 
     Raises:
-        InvalidArgument: `older_than_seconds` is no such number.
+        InvalidArgument: `blob` is none, or `older_than_seconds` no such number.
         StoreUnavailable, BlobUnavailable: repeat it.
     """
     check_store(store)
+    methods = ("runs", "listed", "delete", "sweep")
+    check_port(blob, methods, what="blob", remedy="pass a BlobStore")
     _check_age(older_than_seconds)
     count = 0
     owner: BlobOwner | None = None

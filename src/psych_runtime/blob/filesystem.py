@@ -50,12 +50,12 @@ class FileBlobStore:
         BlobStoreUnusable: this system cannot open files relative to a folder (Windows).
     """
 
-    def __init__(self, root: Path, *, system: System | None = None) -> None:
+    def __init__(self, root: str | Path, *, system: System | None = None) -> None:
         if os.open not in os.supports_dir_fd:
             raise BlobStoreUnusable(
                 problem="blobs in files need a POSIX system", remedy="use S3BlobStore"
             )
-        self._root = root.absolute()
+        self._root = Path(root).absolute()
         self._system = system or System()
         self._closed = False
 

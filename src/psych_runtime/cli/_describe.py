@@ -4,7 +4,7 @@ from pydantic_core import to_json
 
 from psych_runtime.cli._text import brief, seconds
 from psych_runtime.core.codec import is_erased
-from psych_schema.model import Part, TextPart
+from psych_schema.model import BlobPart, Part, TextPart
 from psych_schema.record import (
     AttemptEnded,
     AttemptStarted,
@@ -78,7 +78,18 @@ def _said(record: ModelCompleted) -> str:
 
 
 def _text(parts: tuple[Part, ...]) -> str:
-    return " ".join(part.text if isinstance(part, TextPart) else f"[{part.kind}]" for part in parts)
+    return " ".join(map(_part, parts))
+
+
+def _part(part: Part) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case BlobPart():
+            name = "" if part.name is None else f"{part.name}, "
+            return f"[{name}{part.blob.media_type}, {part.blob.bytes} bytes]"
+        case _:
+            return f"[{part.kind}]"
 
 
 def _json(value: object) -> str:

@@ -19,6 +19,7 @@ from psych_runtime.core.preview import (
     Whole,
     file_line,
     is_long_text,
+    is_text,
     preview,
     text_of,
     unshown_line,
@@ -126,7 +127,7 @@ class Conversation:
             case RunAdmitted():
                 self._mark(record)
                 if record.input is not None:
-                    self._put(_user_message(parts=input_parts(record.input)))
+                    self._hear(_user_message(parts=input_parts(record.input)))
             case QueueEnqueued() if record.message is not None:
                 self._entries[record.entry_id] = record.message
             case QueueConsumed():
@@ -134,7 +135,7 @@ class Conversation:
                 self.advised = frozenset()
                 for entry in record.entries:
                     if (message := self._entries.pop(entry, None)) is not None:
-                        self._put(message)
+                        self._hear(message)
             case QueueCancelled():
                 self._entries.pop(record.entry_id, None)
             case AdvisoryAdded():
@@ -182,6 +183,20 @@ class Conversation:
         if message is not None:
             self._find_blobs((message,))
 
+    def _hear(self, message: UserMessage) -> None:
+        """Put what somebody said; a file that has no room must not make the thread unusable."""
+        if any(isinstance(one, BlobPart) for one in message.parts):
+            message = _user_message(parts=tuple(self._heard(message.parts)))
+        self._put(message)
+
+    def _heard(self, parts: Iterable[Part]) -> Iterator[Part]:
+        blobs = dict(self.blobs)
+        for one in parts:
+            if isinstance(one, BlobPart) and not _take(one, blobs):
+                yield _text_part(text=unshown_line(one))
+            else:
+                yield one
+
     def _find_blobs(self, messages: Iterable[Message]) -> None:
         for message in messages:
             for part in message.parts:
@@ -210,7 +225,7 @@ class Conversation:
             if record.shown_bytes is not None:
                 parts = tuple(self._shown(record, parts, record.shown_bytes))
             if any(isinstance(one, BlobPart) for one in parts):
-                parts = tuple(self._with_room(parts))
+                parts = tuple(self._files(record, parts))
             if result and result.message is not None:
                 parts = (*parts, _text_part(text=result.message))
             failed = record.outcome != "ok"
@@ -222,7 +237,7 @@ class Conversation:
     def _shown(
         self, record: ToolCompleted, parts: Sequence[Part], shown_bytes: int
     ) -> Iterator[Part]:
-        """Yield what is shown of a result that is too large, and remember where all of it is."""
+        """Yield what is shown of texts that are too large, and remember where all of it is."""
         texts = [one for one in parts if not isinstance(one, BlobPart)]
         if record.elided is not None:
             self.wholes[record.elided.handle] = Whole(record.run_id, record.elided.blob)
@@ -232,25 +247,26 @@ class Conversation:
             yield _text_part(text=preview(text, shown_bytes, result=record.call_id))
         else:
             yield from texts
-        for place, one in enumerate(part for part in parts if isinstance(part, BlobPart)):
-            if is_long_text(one, shown_bytes):
-                name = f"{record.call_id}.{place + 1}"
+        yield from (one for one in parts if isinstance(one, BlobPart))
+
+    def _files(self, record: ToolCompleted, parts: Sequence[Part]) -> Iterator[Part]:
+        """Yield parts, and a line for each file that is not shown; one of text can be read."""
+        blobs = dict(self.blobs)
+        place = 0
+        for one in parts:
+            if not isinstance(one, BlobPart):
+                yield one
+                continue
+            place += 1
+            shown = record.shown_bytes
+            if not (shown is not None and is_long_text(one, shown)) and _take(one, blobs):
+                yield one
+            elif is_text(one.blob.media_type):
+                name = f"{record.call_id}.{place}"
                 self.wholes[name] = Whole(record.run_id, one.blob)
                 yield _text_part(text=file_line(one, result=name))
             else:
-                yield one
-
-    def _with_room(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """Yield parts, and a line for each file that would make every later request too large."""
-        blobs = dict(self.blobs)
-        for one in parts:
-            if isinstance(one, BlobPart):
-                blobs[one.blob.hash] = one.blob
-                if sum(ref.bytes for ref in blobs.values()) > MAX_ATTACHED_BYTES:
-                    del blobs[one.blob.hash]
-                    yield _text_part(text=unshown_line(one))
-                    continue
-            yield one
+                yield _text_part(text=unshown_line(one))
 
     def _compact(self, record: ContextCompacted, summary: UserMessage) -> None:
         """Let the summary stand for every message up to that of the record `upto`."""
@@ -270,3 +286,12 @@ class Conversation:
         self.base = record.id
         self.blobs = {}
         self._find_blobs(self.settled())
+
+
+def _take(file: BlobPart, blobs: dict[str, BlobRef]) -> bool:
+    """Add a file to what a request has; False, and not added, where it makes that too large."""
+    together = blobs | {file.blob.hash: file.blob}
+    if sum(one.bytes for one in together.values()) > MAX_ATTACHED_BYTES:
+        return False
+    blobs.update(together)
+    return True

@@ -15,9 +15,11 @@ from psych_schema.record import (
     ToolResult,
 )
 
-__all__ = ["NOT_HAPPENED", "WITHHELD", "Streaks"]
+__all__ = ["NOT_HAPPENED", "NOT_READ", "NO_SUCH_THING", "WITHHELD", "Streaks"]
 
 NOT_HAPPENED: Final = "not_happened"  # of a call that was cut off before it did anything
+NOT_READ: Final = "not_read"  # of a result whose store gave nothing: it may be back later
+NO_SUCH_THING: Final = "no_such_thing"  # of a tool of the runtime: no arguments for it
 WITHHELD: Final = "withheld"  # of a tool that is offered and refused when it is called
 
 _KINDS: Final = frozenset(
@@ -33,6 +35,7 @@ _KINDS: Final = frozenset(
     }
 )
 _FAILED: Final = frozenset({"error", "timed_out"})
+_NO_FAILURES: Final = frozenset({NOT_HAPPENED, NOT_READ, NO_SUCH_THING})
 
 
 class _Begun(NamedTuple):
@@ -67,7 +70,8 @@ class Streaks:
 
     A failure is a call that was executed and ended as error or timed_out; ok ends the row. One
     that is unknown, was aborted or did not happen is neither: nobody knows that the tool failed,
-    or it was we who stopped it.
+    or it was we who stopped it. Nor is one of the runtime's own that was given no arguments for
+    it, as malformed ones of any tool are none, or whose store was away.
 
     Repeats are calls of a tool with the same arguments and the same result, one after another.
     Anything new in between ends the row, since the result may differ next time: another call or
@@ -170,7 +174,7 @@ class Streaks:
         row.turn, row.insisted = self._turn, 0
         if record.outcome == "ok":
             row.failures = 0
-        elif record.outcome in _FAILED and not _did_not_happen(record):
+        elif record.outcome in _FAILED and not _is_no_failure(record):
             row.failures += 1
         if record.call_id in self._waiting:
             self._waiting.discard(record.call_id)
@@ -192,8 +196,8 @@ class Streaks:
             row.insisted += 1
 
 
-def _did_not_happen(record: ToolCompleted) -> bool:
-    return record.failure is not None and record.failure.code == NOT_HAPPENED
+def _is_no_failure(record: ToolCompleted) -> bool:
+    return record.failure is not None and record.failure.code in _NO_FAILURES
 
 
 def _counted(count: int, row: _Row, limit: int) -> int:

@@ -4,6 +4,7 @@ The text comes in pieces, so that nobody needs all of it at once. A line that is
 looked at in windows that overlap; a match longer than the overlap may be missed there.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -24,6 +25,7 @@ _MOST_HITS: Final = 50
 _LINE_CHARACTERS: Final = 512
 _BEFORE_CHARACTERS: Final = 400  # shown of a long line, before the end of what matched
 _HIT_BYTES: Final = 16  # around the text of one, when it is shown
+_NO_TEXT: Final = re.compile("[\udc80-\udcff]")  # a byte that is none, as it is decoded here
 
 
 class Hit(NamedTuple):
@@ -79,16 +81,17 @@ class TextSearch:
             self.is_over = is_last
 
     def _look_at(self, line: bytes) -> None:
-        text = line.decode(errors="ignore")
+        raw = line.decode(errors="surrogateescape")
+        text = raw if raw.isascii() else _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", raw)
         if not self._matcher.is_in(text, self._work):
             return
         start = 0
         if len(text) > _LINE_CHARACTERS:
             upto = self._end_of_match(text)
-            self._ends = self.stop + len(text[:upto].encode())
+            self._ends = self.stop + _bytes_of(raw[:upto])
             start = max(0, upto - _BEFORE_CHARACTERS)
         shown = text[start : start + _LINE_CHARACTERS]
-        self.hits.append(Hit(self.stop + len(text[:start].encode()), shown))
+        self.hits.append(Hit(self.stop + _bytes_of(raw[:start]), shown))
         self._left -= len(shown.encode()) + _HIT_BYTES
 
     def _end_of_match(self, text: str) -> int:
@@ -98,20 +101,24 @@ class TextSearch:
         )
 
 
+def _bytes_of(raw: str) -> int:
+    return len(raw.encode(errors="surrogateescape"))
+
+
 def _pieces(data: bytes, *, is_last: bool) -> Iterator[tuple[int, bytes, int]]:
     """Yield lines, long ones in windows: where each begins, its bytes, where the next begins.
 
-    What may go on in the next piece is left.
+    A line ends with LF or CRLF. What may go on in the next piece is left.
     """
     place = 0
     while place < len(data):
         end = data.find(b"\n", place, place + _WINDOW_BYTES)
         if end >= 0:
-            yield place, data[place:end], end + 1
+            yield place, data[place:end].removesuffix(b"\r"), end + 1
             place = end + 1
         elif place + _WINDOW_BYTES < len(data):
             following = _character(data, place + _WINDOW_BYTES - _OVERLAP_BYTES)
-            yield place, data[place : place + _WINDOW_BYTES], following
+            yield place, data[place : _character(data, place + _WINDOW_BYTES)], following
             place = following
         elif is_last:
             yield place, data[place:], len(data)

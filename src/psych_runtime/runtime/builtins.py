@@ -53,7 +53,7 @@ async def outcome_of(
         idempotency_key=call_id,
         epoch=attempt.epoch,
     )
-    made = tool.call(arguments.values, context)
+    made, began = tool.call(arguments.values, context), attempt.host.system.monotonic()
     if isinstance(made, Range | Search):
         attempt.preparing.add(call_id)  # a blob store may hang: the call is cut, and stays asked
         try:
@@ -68,11 +68,13 @@ async def outcome_of(
                 run_id=attempt.run_id, id=attempt.new_id("rec"), at=attempt.now(), tasks=made.tasks
             )
             return updated, _completed(attempt, call_id, ToolResult(message="The list is kept."))
-        case Loaded() if made.found:
-            result = ToolResult(parts=(TextPart(text=made.text),))
-            return (_completed(attempt, call_id, result),)
         case Loaded():
-            return (_completed(attempt, call_id, ToolResult(message=made.text), "no_such_thing"),)
+            result = ToolResult(message=made.text)
+            if made.code is None:
+                result = ToolResult(parts=(TextPart(text=made.text),))
+            took = round(max(0.0, attempt.host.system.monotonic() - began), 6)
+            done = _completed(attempt, call_id, result, made.code)
+            return (altered(done, {"duration_seconds": took}),)
         case Memory():
             return await _remember(attempt, call_id, tool, made)
         case _:

@@ -4,6 +4,7 @@ Only what this Run's conversation names is found, so nobody reads another Run's 
 """
 
 import asyncio
+import logging
 from codecs import getincrementaldecoder
 from functools import partial
 from typing import Final, Protocol
@@ -11,15 +12,19 @@ from typing import Final, Protocol
 from pydantic_core import to_json
 
 from psych_runtime.core.preview import MAX_TEXT_BYTES, Whole, text_of
+from psych_runtime.core.streaks import NO_SUCH_THING, NOT_READ
 from psych_runtime.core.text_search import TextSearch
-from psych_runtime.errors import BlobError, InvalidPayload
+from psych_runtime.errors import BlobCorrupt, BlobError, BlobStoreUnusable, InvalidPayload
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.runtime.attempt import Attempt
+from psych_runtime.runtime.results import said_of
 from psych_runtime.tools.builtin import Loaded
 from psych_runtime.tools.reading import Range, Search
 from psych_runtime.tools.text import ended, quote
 
 __all__ = ["read_result"]
+
+_log: Final = logging.getLogger("psych_runtime")
 
 _SHOWN_BYTES: Final = 32 * 1024  # where the Spec shows every result whole
 _CHUNK_BYTES: Final = 256 * 1024
@@ -53,10 +58,22 @@ class _Offloaded:
 
     def __init__(self, store: BlobStore, tenant: str, run_id: str, hash: str, size: int) -> None:
         self._read = partial(store.read, tenant, run_id, hash)
+        self._damaged = partial(BlobCorrupt, run_id=run_id, hash=hash)
         self.size = size
 
     async def read(self, start: int, stop: int) -> bytes:
-        return await self._read(start=start, stop=stop)
+        stop = min(stop, self.size)
+        try:
+            data = await self._read(start=start, stop=stop)
+        except BlobError:
+            raise
+        except Exception as error:  # a bug of an adapter: no fault of the Run
+            _log.exception("the blob store raised what is no error of its port")
+            remedy = "mend it: psych_runtime.blob.contract tells how it must behave"
+            raise BlobStoreUnusable(problem=f"it raised {error!r:.200}", remedy=remedy) from error
+        if len(data) != stop - start:
+            raise self._damaged()
+        return data
 
 
 async def read_result(attempt: Attempt, asked: Range | Search) -> Loaded:
@@ -65,22 +82,23 @@ async def read_result(attempt: Attempt, asked: Range | Search) -> Loaded:
     if whole is None:
         names = list(attempt.conversation.wholes)[-_NAMES_SHOWN:]
         known = f"The last of them: {', '.join(names)}."
-        return Loaded(f"There is no result {quote(asked.result)}. {known}", found=False)
+        return Loaded(f"There is no result {quote(asked.result)}. {known}", NO_SUCH_THING)
     text = _text(attempt, whole)
     if text is None:
-        return Loaded("This Runtime has no blob store, where the result is.", found=False)
+        return Loaded("This Runtime has no blob store, where the result is.", NOT_READ)
     if not 0 <= asked.start < max(1, text.size):
         said = f"It has {text.size} bytes, so start is 0 to {max(0, text.size - 1)}."
-        return Loaded(said, found=False)
+        return Loaded(said, NO_SUCH_THING)
     bound = attempt.spec.results.shown_bytes or _SHOWN_BYTES
     try:
         if isinstance(asked, Range):
             return await _part(text, asked, bound)
         return await _found(text, asked, bound)
     except InvalidPayload as error:
-        return Loaded(f"{ended(str(error))} Nothing was looked for.", found=False)
+        return Loaded(f"{ended(str(error))} Nothing was looked for.", NO_SUCH_THING)
     except BlobError as error:
-        return Loaded(f"The result cannot be read now: {error}", found=False)
+        _log.error("run %s: %s cannot be read: %s", attempt.run_id, asked.result, error)
+        return Loaded(f"The result cannot be read now: {said_of(error)}.", NOT_READ)
 
 
 def _text(attempt: Attempt, whole: Whole) -> _Text | None:
@@ -94,14 +112,15 @@ def _text(attempt: Attempt, whole: Whole) -> _Text | None:
 
 async def _part(text: _Text, asked: Range, bound: int) -> Loaded:
     if asked.size < 1:
-        return Loaded(f"Read at least one byte, and at most {bound}.", found=False)
+        return Loaded(f"Read at least one byte, and at most {bound}.", NO_SUCH_THING)
     size = min(asked.size, bound)
     data = await text.read(asked.start, asked.start + max(size, _WIDEST_BYTES))
     is_rest = asked.start + len(data) >= text.size
-    shown, count = _readable(data[:size], is_rest=is_rest and len(data) <= size)
+    cut = _cut_off(data)
+    shown, count = _readable(data[cut:size], is_rest=is_rest and len(data) <= size)
     if not count:  # the one character there has more bytes
-        shown, count = _readable(data, is_rest=is_rest)
-    start, stop = asked.start + _cut_off(data), asked.start + count
+        shown, count = _readable(data[cut:], is_rest=is_rest)
+    start, stop = asked.start + cut, asked.start + cut + count
     rest = "" if stop == text.size else f"; it goes on at {stop}"
     return Loaded(f"[Bytes {start} to {stop} of {text.size}{rest}]\n{shown}")
 
@@ -115,7 +134,7 @@ def _cut_off(data: bytes) -> int:
 def _readable(data: bytes, *, is_rest: bool) -> tuple[str, int]:
     """Return the whole characters that a record has room for, and how many bytes they are."""
     while True:
-        decoder = getincrementaldecoder("utf-8")("ignore")
+        decoder = getincrementaldecoder("utf-8")("replace")
         text = decoder.decode(data, final=is_rest)
         size = len(to_json(text))
         if size <= MAX_TEXT_BYTES:

@@ -15,10 +15,12 @@ from psych_schema.model import BlobPart, JsonPart, ReasoningPart, TextPart
 __all__ = [
     "JsonLike",
     "check_actor",
+    "check_blob",
     "check_input",
     "check_json",
     "check_key",
     "check_message_parts",
+    "check_port",
     "check_scope",
     "check_store",
     "request_digest",
@@ -88,6 +90,24 @@ def check_store(store: object) -> None:
         given = "None" if store is None else f"a {type(store).__name__}"
         problem = f"pass an open one: `async with open_store(url) as store`; {given:.80} is none"
         raise InvalidArgument(what="store", problem=problem)
+
+
+def check_port(port: object, methods: tuple[str, ...], *, what: str, remedy: str) -> None:
+    """Raise InvalidArgument for what cannot be called as the port says."""
+    if isinstance(port, type):
+        raise InvalidArgument(
+            what=what, problem=f"{port.__name__} is a class: pass {port.__name__}()"
+        )
+    for method in methods:
+        if not callable(getattr(port, method, None)):
+            problem = f"a {type(port).__name__} has no {method}(): {remedy}"
+            raise InvalidArgument(what=what, problem=problem)
+
+
+def check_blob(blob: object, *methods: str) -> None:
+    """Raise InvalidArgument for what is neither a blob store nor None."""
+    if blob is not None:
+        check_port(blob, methods, what="blob", remedy="pass a BlobStore")
 
 
 def check_message_parts(parts: Sequence[JsonValue], *, what: str) -> None:

@@ -19,7 +19,13 @@ from psych_runtime.core.preview import (
     preview,
     text_of,
 )
-from psych_runtime.errors import BlobError, BlobStoreFull, BlobUnavailable
+from psych_runtime.errors import (
+    BlobCorrupt,
+    BlobError,
+    BlobNotFound,
+    BlobStoreFull,
+    BlobUnavailable,
+)
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.commit import FIRST_DELAY_SECONDS, longer
 from psych_runtime.tools.executed import RAN, Executed, failed
@@ -29,7 +35,7 @@ from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, JsonPart, Part, TextPart
 from psych_schema.record import Elided
 
-__all__ = ["Kept", "keep", "shown_of"]
+__all__ = ["Kept", "keep", "said_of", "shown_of"]
 
 _log: Final = logging.getLogger("psych_runtime")
 
@@ -70,6 +76,24 @@ def shown_of(attempt: Attempt, parts: Sequence[Part]) -> int | None:
         return None
     is_cut = any(is_long_text(one, shown) for one in parts) or len(text_of(parts).encode()) > shown
     return shown if is_cut else None
+
+
+def said_of(error: Exception) -> str:
+    """Return what a model is told of a blob store that failed: not where it is, nor how to mend it.
+
+    Nor to repeat anything: whether it may is known to whoever called the store.
+    """
+    match error:
+        case BlobStoreFull():
+            return "the blob store has no room left"
+        case BlobUnavailable():
+            return "the blob store did not answer"
+        case BlobNotFound():
+            return "it is not in the blob store any more"
+        case BlobCorrupt():
+            return "the blob store has other bytes than were put there"
+        case _:
+            return "the blob store cannot be used"
 
 
 class _Unkept(Exception):
@@ -153,7 +177,8 @@ async def _put(attempt: Attempt, data: bytes, media_type: str) -> BlobRef:
         except BlobError as error:
             is_over = not isinstance(error, BlobUnavailable) or isinstance(error, BlobStoreFull)
             if is_over or attempt.cuts_model():
-                raise _Unkept(error.code, str(error)) from error
+                _log.error("run %s: a result is lost: %s", attempt.run_id, error)
+                raise _Unkept(error.code, said_of(error)) from error
             _log.warning("run %s: %s", attempt.run_id, error)
         await asyncio.sleep(delay)
         delay = longer(delay)
@@ -171,6 +196,10 @@ async def _unless_cut(attempt: Attempt, put: asyncio.Task[BlobRef]) -> BlobRef:
             attempt.host.keep(put)
             put.cancel()
     if put.done():
+        error = put.exception()
+        if isinstance(error, Exception) and not isinstance(error, BlobError):
+            _log.error("run %s: a result is lost", attempt.run_id, exc_info=error)
+            raise _Unkept("blob_store_unusable", said_of(error)) from error
         return put.result()
     problem = "the blob store did not answer before the Run had to stop"
     raise _Unkept(BlobUnavailable.code, problem)

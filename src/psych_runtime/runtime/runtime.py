@@ -17,7 +17,7 @@ from psych_runtime.ports.model import ModelClient
 from psych_runtime.ports.policy import Policy
 from psych_runtime.ports.secrets import SecretResolver
 from psych_runtime.ports.store import Store
-from psych_runtime.runtime.requests import check_store
+from psych_runtime.runtime.requests import check_blob, check_port, check_store
 from psych_runtime.secrets.absent import NoSecrets
 from psych_runtime.tools.builtin import builtin_tool
 from psych_runtime.tools.policy import AskUnlessReadOnly
@@ -77,21 +77,20 @@ class Runtime:
         check_store(store)
         clients = model if isinstance(model, Mapping) else {"": model}
         for client in clients.values():
-            _check_port(client, ("stream", "models"), what="model", remedy="pass a ModelClient")
+            check_port(client, ("stream", "models"), what="model", remedy="pass a ModelClient")
         if policy is not None:
             methods = ("allow_run", "permitted", "decide_tool")
-            _check_port(policy, methods, what="policy", remedy="let it extend Policy")
+            check_port(policy, methods, what="policy", remedy="let it extend Policy")
         if memory is not None:
             methods = ("remember", "forget", "recall")
-            _check_port(memory, methods, what="memory", remedy="pass a MemoryStore")
-        if blob is not None:
-            _check_port(blob, ("put", "read"), what="blob", remedy="pass a BlobStore")
+            check_port(memory, methods, what="memory", remedy="pass a MemoryStore")
+        check_blob(blob, "put", "read")
         if secrets is not None:
-            _check_port(secrets, ("resolve",), what="secrets", remedy="pass a SecretResolver")
+            check_port(secrets, ("resolve",), what="secrets", remedy="pass a SecretResolver")
         if egress is not None:
-            _check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
+            check_port(egress, ("judge",), what="egress", remedy="pass an EgressPolicy")
         if proxy is not None:
-            _check_port(proxy, ("bypasses",), what="proxy", remedy="pass Proxy(url)")
+            check_port(proxy, ("bypasses",), what="proxy", remedy="pass Proxy(url)")
         self.store = store
         self.blob = blob
         self.offload_bytes = _checked_bound(offload_bytes)
@@ -223,15 +222,3 @@ def _checked_bound(given: object) -> int:
     else:
         problem = f"must be {_LEAST_OFFLOADED_BYTES} to {MAX_CONTENT_BYTES}, got {given}"
     raise InvalidArgument(what="offload_bytes", problem=problem)
-
-
-def _check_port(port: object, methods: tuple[str, ...], *, what: str, remedy: str) -> None:
-    """Raise InvalidArgument for what cannot be called as the port says."""
-    if isinstance(port, type):
-        raise InvalidArgument(
-            what=what, problem=f"{port.__name__} is a class: pass {port.__name__}()"
-        )
-    for method in methods:
-        if not callable(getattr(port, method, None)):
-            problem = f"a {type(port).__name__} has no {method}(): {remedy}"
-            raise InvalidArgument(what=what, problem=problem)

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,9 @@ __all__ = ["Attachment", "attachments_in"]
 _TOKEN: Final = r"[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}"
 _MEDIA_TYPE: Final = re.compile(rf"{_TOKEN}/{_TOKEN}(?:; ?[\x20-\x7e]{{1,64}})?")
 _NAME_CHARACTERS: Final = 255
+_CONTROLS: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_DIRECTIONS: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What lets a name look like another one; spaces and joiners of any script are in real names."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,8 @@ class Attachment:
     Args:
         data: at most 64,000,000 bytes.
         media_type: as in `image/png`; it says to the model's server what the bytes are.
-        name: a file's name, at most 255 characters.
+        name: a file's name, at most 255 characters, none of them a control character or one that
+            changes the direction of writing.
 
     Raises:
         InvalidArgument: one of them is not as said.
@@ -47,8 +52,12 @@ class Attachment:
             problem = f"data is a {type(data).__name__}; pass bytes"
         elif not isinstance(media_type, str) or not _MEDIA_TYPE.fullmatch(media_type):
             problem = "media_type is a text as image/png, with one parameter at most"
-        elif name is not None and not (isinstance(name, str) and _is_name(name)):
-            problem = f"name is printable text of 1 to {_NAME_CHARACTERS} characters, or None"
+        elif name is not None and not isinstance(name, str):
+            problem = f"name is a {type(name).__name__}; pass text, or None"
+        elif name is not None and not 0 < len(name) <= _NAME_CHARACTERS:
+            problem = f"name has {len(name)} characters; pass 1 to {_NAME_CHARACTERS}, or None"
+        elif name is not None and (odd := _odd_character(name)) is not None:
+            problem = f"name has {name[odd]!a} at character {odd}, which no name may have"
         else:
             if len(data) > MAX_BLOB_BYTES:
                 raise PayloadTooLarge(
@@ -74,5 +83,11 @@ def attachments_in(value: object) -> Iterator[Attachment]:
             yield one
 
 
-def _is_name(name: str) -> bool:
-    return 0 < len(name) <= _NAME_CHARACTERS and name.isprintable()
+def _odd_character(name: str) -> int | None:
+    """Return where a character stands that no name may have."""
+    odd = (
+        place
+        for place, one in enumerate(name)
+        if unicodedata.category(one) in _CONTROLS or one in _DIRECTIONS
+    )
+    return next(odd, None)

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from psych_runtime.core.streaks import NO_SUCH_THING
 from psych_runtime.tools._options import ToolOptions
 from psych_runtime.tools.registered import RegisteredTool, registered
 from psych_runtime.tools.text import quote
@@ -41,10 +42,10 @@ class Tasks(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A text that the model asked for; not `found`: it does not exist, and `text` says so."""
+    """A text that the model asked for; with a `code` there is none, and `text` says why."""
 
     text: str
-    found: bool = True
+    code: str | None = None
 
 
 class Memory(NamedTuple):
@@ -67,10 +68,10 @@ def _ask_question(spec: AgentSpec) -> object:
         Ask only what you cannot find out yourself and cannot go on without.
         """
         if not 1 <= len(questions) <= _MOST_QUESTIONS:
-            return Loaded(f"Ask 1 to {_MOST_QUESTIONS} questions at once.", found=False)
+            return Loaded(f"Ask 1 to {_MOST_QUESTIONS} questions at once.", NO_SUCH_THING)
         for place, one in enumerate(questions, 1):
             if (problem := _problem(one)) is not None:
-                return Loaded(f"Question {place}: {problem} Nobody was asked.", found=False)
+                return Loaded(f"Question {place}: {problem} Nobody was asked.", NO_SUCH_THING)
         answers = [_answer_schema(one) for one in questions]
         ask: JsonValue = {"questions": [_as_json(one) for one in questions]}
         return Waiting(
@@ -135,7 +136,9 @@ def _wait_for_event(spec: AgentSpec) -> object:
         """Wait until something happens outside, and get what came with it."""
         found = events.get(event)
         if found is None:
-            return Loaded(f"There is no event {event[:64]!r}. {_listed(spec.events)}", found=False)
+            return Loaded(
+                f"There is no event {event[:64]!r}. {_listed(spec.events)}", code=NO_SUCH_THING
+            )
         return Waiting(
             "event",
             {"event": event},
@@ -152,7 +155,7 @@ def _wait_for_time(_: AgentSpec) -> object:
         """Wait for some time, at most a year; nothing else happens meanwhile."""
         if not 0 < seconds <= _LONGEST_DAYS * _DAY_SECONDS:
             most = f"{_LONGEST_DAYS} days ({_LONGEST_DAYS * _DAY_SECONDS} seconds)"
-            return Loaded(f"Wait more than 0 and at most {most}.", found=False)
+            return Loaded(f"Wait more than 0 and at most {most}.", NO_SUCH_THING)
         return Waiting("timer", {"seconds": seconds}, due_seconds=seconds)
 
     return wait_for_time
@@ -164,7 +167,7 @@ def _update_tasks(_: AgentSpec) -> object:
     ) -> Tasks | Loaded:
         """Keep a list of what is to be done, for work of several steps; people see it."""
         if len(tasks) > _MOST_TASKS:
-            return Loaded(f"Keep at most {_MOST_TASKS} tasks.", found=False)
+            return Loaded(f"Keep at most {_MOST_TASKS} tasks.", NO_SUCH_THING)
         return Tasks([{"title": one.title, "state": one.state} for one in tasks])
 
     return update_tasks
@@ -177,7 +180,9 @@ def _load_skill(spec: AgentSpec) -> object:
         """Read instructions for a kind of work, before you do it."""
         found = skills.get(name)
         if found is None:
-            return Loaded(f"There is no skill {name[:64]!r}. {_listed(spec.skills)}", found=False)
+            return Loaded(
+                f"There is no skill {name[:64]!r}. {_listed(spec.skills)}", code=NO_SUCH_THING
+            )
         return Loaded(found.text)
 
     return load_skill

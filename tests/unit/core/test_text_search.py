@@ -52,12 +52,13 @@ def at_once() -> int:
 
 
 def by_line(text: str, pattern: str) -> Iterator[Hit]:
-    """Yield what Python's own engine finds."""
+    """Yield what Python's own engine finds; a line ends with LF or CRLF."""
     start = 0
-    for line in text.removesuffix("\n").split("\n") if text else ():
+    for whole_line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        line = re.sub(r"\r?\n\Z", "", whole_line)
         if re.search(pattern, line):
             yield Hit(start, line)
-        start += len(line.encode()) + 1
+        start += len(whole_line.encode())
 
 
 def written(random: Random, *, lines: int, most_words: int) -> str:
@@ -174,12 +175,23 @@ def test_tool_6_a_search_begins_anywhere() -> None:
     assert search.hits == [Hit(3, "apple")]
 
 
-def test_tool_6_bytes_that_are_no_text_are_left_out() -> None:
-    """A file may say that it is text and be none; the lines around are found."""
+def test_tool_6_bytes_that_are_no_text_are_seen_to_be_none() -> None:
+    """A file may say that it is text and be none; each such byte is a replacement character."""
     data = b"\xff\xfe\x00bad\nfine\n\xc3"
     search = TextSearch("bad|fine", start=0, max_bytes=1000)
     search.look(data, is_last=True)
-    assert search.hits == [Hit(0, "\x00bad"), Hit(7, "fine")]
+    assert search.hits == [Hit(0, "\ufffd\ufffd\x00bad"), Hit(7, "fine")]
+
+
+def test_tool_6_a_line_begins_at_its_byte_behind_bytes_that_are_no_text() -> None:
+    """Also of a long one, of which a part is shown."""
+    data = b"M\xfcller\r\n" + b"\xe4" * 1000 + b"needle\r\nM\xfcller"
+    search = TextSearch("M.ller$|needle$", start=0, max_bytes=10_000)
+    search.look(data, is_last=True)
+    first, second, third = search.hits
+    assert (first, third) == (Hit(0, "M\ufffdller"), Hit(data.rindex(b"M"), "M\ufffdller"))
+    assert second.text.endswith("\ufffdneedle")
+    assert data[second.start :].startswith(b"\xe4" * second.text.count("\ufffd") + b"needle")
 
 
 MOST_AT_ONCE: Final = 1_100_000

@@ -74,11 +74,41 @@ def test_tool_6_an_attachment_says_what_it_is(media_type: object) -> None:
         Attachment(PNG, cast("str", media_type))
 
 
-@pytest.mark.parametrize("name", ["", "n" * 256, "a\nb", "a\x00", "a\ud800", "\u202e", 7, b"cat"])
-def test_tool_6_the_name_of_an_attachment_can_be_printed(name: object) -> None:
-    """It stands in what a model reads."""
-    with pytest.raises(InvalidArgument, match="name is printable text of 1 to 255 characters"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "name has 0 characters; pass 1 to 255, or None"),
+        ("n" * 256, "name has 256 characters; pass 1 to 255, or None"),
+        ("a\nb", r"name has '\n' at character 1, which no name may have"),
+        ("a\x00", r"name has '\x00' at character 1, which no name may have"),
+        ("a\u2028", r"name has '\u2028' at character 1, which no name may have"),
+        ("a\ud800", r"name has '\ud800' at character 1, which no name may have"),
+        ("\u202etxt.exe", r"name has '\u202e' at character 0, which no name may have"),
+        (7, "name is a int; pass text, or None"),
+        (b"cat", "name is a bytes; pass text, or None"),
+    ],
+)
+def test_tool_6_the_name_of_an_attachment_hides_nothing(name: object, words: str) -> None:
+    """It stands in what a model and people read."""
+    with pytest.raises(InvalidArgument) as caught:
         Attachment(PNG, "image/png", name=cast("str", name))
+    assert caught.value.problem == words
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Screenshot 3.45.12\u202fPM.png",  # as macOS writes them
+        "\u8cc7\u6599\u3000\u4e00.pdf",
+        "\N{MAN}\u200d\N{WOMAN}.png",
+        "\u0645\u06cc\u200c\u062e.txt",
+        "a\u00a0b",
+        "soft\u00adhyphen.txt",
+    ],
+)
+def test_tool_6_the_name_of_an_attachment_is_that_of_a_real_file(name: str) -> None:
+    """With the spaces and joiners of any script."""
+    assert Attachment(PNG, "image/png", name=name).name == name
 
 
 def test_tool_6_an_attachment_is_no_larger_than_a_blob() -> None:
