@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pytest
 import yaml
@@ -25,14 +25,23 @@ from tests.services.stub_docker import VERSION, StubDocker, greeter
 FILE = Path(__file__).with_name("compose.yaml")
 
 
+class Service(TypedDict):
+    """What is read here of a server."""
+
+    command: list[str]
+    environment: dict[str, str | int]
+    ports: list[str]
+    volumes: list[str]
+
+
 @pytest.fixture(scope="module")
-def services() -> Mapping[str, Any]:
+def services() -> Mapping[str, Service]:
     """What compose.yaml says of each server."""
-    found: Mapping[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["services"]
+    found: Mapping[str, Service] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["services"]
     return found
 
 
-def test_services_containers_are_reached_on_loopback_alone(services: Mapping[str, Any]) -> None:
+def test_services_containers_are_reached_on_loopback_alone(services: Mapping[str, Service]) -> None:
     """Each at one port, the remembered one; none has a network in common with the machine."""
     inside = {"mysql": 3306, "mariadb": 3306}
     assert {name: service["ports"] for name, service in services.items()} == {
@@ -44,14 +53,14 @@ def test_services_containers_are_reached_on_loopback_alone(services: Mapping[str
 
 @pytest.mark.parametrize("name", ["postgres", "postgres_new"])
 def test_services_postgresql_in_a_container_is_told_the_same(
-    services: Mapping[str, Any], name: str
+    services: Mapping[str, Service], name: str
 ) -> None:
     """Settings, collation, and who needs a password: for that there is one file."""
     service = services[name]
     settings = [f"-c{key}={value}" for key, value in postgres.SETTINGS.items()]
     mounted = "/etc/postgresql/pg_hba.conf"
     assert service["command"] == ["postgres", *settings, f"-chba_file={mounted}"]
-    assert service["environment"]["POSTGRES_INITDB_ARGS"].split() == list(postgres.LOCALE)
+    assert str(service["environment"]["POSTGRES_INITDB_ARGS"]).split() == list(postgres.LOCALE)
     assert service["volumes"] == [f"./{postgres.ACCESS.name}:{mounted}:ro"]
     assert postgres.ACCESS.parent == FILE.parent
 
@@ -67,7 +76,9 @@ def test_services_one_role_needs_a_password_wherever_it_comes_from() -> None:
     ]
 
 
-def test_services_the_pooler_in_a_container_is_told_the_same(services: Mapping[str, Any]) -> None:
+def test_services_the_pooler_in_a_container_is_told_the_same(
+    services: Mapping[str, Service],
+) -> None:
     """In capitals, as its image wants it; beside that it is told where the server is."""
     told = {name: str(value) for name, value in services["pgbouncer"]["environment"].items()}
     place = {"DB_HOST": "postgres", "DB_USER": "postgres", "DB_PASSWORD": "unused"}
@@ -82,7 +93,7 @@ def test_services_the_pooler_in_a_container_is_told_the_same(services: Mapping[s
     ],
 )
 def test_services_mysql_in_a_container_is_told_the_same(
-    services: Mapping[str, Any], name: str, options: list[str]
+    services: Mapping[str, Service], name: str, options: list[str]
 ) -> None:
     """Also its character set; of sql_mode neither is told anything, since sessions set it."""
     assert services[name]["command"] == options
