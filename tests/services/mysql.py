@@ -3,26 +3,38 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 from tests.services import packages
 from tests.services.process import Program, run, which
 
-__all__ = ["mariadb", "mysql"]
+__all__ = ["LIKE_DEBIAN", "NO_X_PLUGIN", "SETTINGS", "mariadb", "mariadb_programs", "mysql"]
 
-_BOTH = (
-    "--bind-address=127.0.0.1",
+SETTINGS: Final = (
     "--max-connections=200",
     "--max-connect-errors=1000000",
     "--innodb-buffer-pool-size=64M",
     "--innodb-flush-log-at-trx-commit=1",
     "--performance-schema=OFF",
     "--skip-log-bin",
+)
+"""What both have wherever they run: compose.yaml gives all that is public here, too."""
+
+LIKE_DEBIAN: Final = (
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_general_ci",
+)
+"""What Debian configures for MariaDB; bare 10.11 would have latin1."""
+
+NO_X_PLUGIN: Final = "--mysqlx=OFF"
+"""MySQL would listen on a second port."""
+
+_HERE: Final = (
+    "--bind-address=127.0.0.1",
+    *SETTINGS,
     "--socket=server.sock",  # in the data folder, since the path of a socket is short
     "--pid-file=server.pid",
 )
-
-_LIKE_DEBIAN = ("--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci")
-"""What Debian configures for MariaDB; bare 10.11 would have latin1."""
 
 
 def mysql(name: str, folder: Path, port: int) -> Program:
@@ -38,8 +50,8 @@ def mysql(name: str, folder: Path, port: int) -> Program:
         initialize = (*server, f"--datadir={new}", "--initialize-insecure")
         run(name, Program(initialize), folder / "initialize.log")
         new.rename(data)
-    own = (f"--datadir={data}", f"--port={port}", "--mysqlx=OFF", "--secure-file-priv=NULL")
-    return Program((*server, *own, *_BOTH), leftovers=_leftovers(data))
+    own = (f"--datadir={data}", f"--port={port}", NO_X_PLUGIN, "--secure-file-priv=NULL")
+    return Program((*server, *own, *_HERE), leftovers=_leftovers(data))
 
 
 def _own_root(root: Path) -> tuple[str, ...]:
@@ -56,14 +68,7 @@ def _own_root(root: Path) -> tuple[str, ...]:
 
 def mariadb(name: str, folder: Path, port: int) -> Program:
     """Prepare the MariaDB of this machine, else that of its Debian release."""
-    server, install = which("mariadbd"), which("mariadb-install-db")
-    base: tuple[str, ...] = ()
-    environment = {}
-    if server is None or install is None:
-        root = packages.debian(name, ["mariadb-server-core", "mariadb-client-core"])
-        server, install = str(root / "usr/sbin/mariadbd"), str(root / "usr/bin/mariadb-install-db")
-        base = (f"--basedir={root / 'usr'}",)
-        environment["LD_LIBRARY_PATH"] = packages.libraries(root)
+    server, install, base, environment = mariadb_programs(name)
     data = folder / "data"
     if not data.exists():
         new = _empty(folder / "data.new")
@@ -72,8 +77,19 @@ def mariadb(name: str, folder: Path, port: int) -> Program:
         run(name, Program(command, environment), folder / "install.log")
         new.rename(data)
     own = ("--no-defaults", *base, *_as_root(), f"--datadir={data}", f"--port={port}")
-    command = (server, *own, *_BOTH, *_LIKE_DEBIAN)
+    command = (server, *own, *_HERE, *LIKE_DEBIAN)
     return Program(command, environment, leftovers=_leftovers(data))
+
+
+def mariadb_programs(name: str) -> tuple[str, str, tuple[str, ...], dict[str, str]]:
+    """Return the server and what makes its first data, fetched if need be, and how both are run."""
+    server, install = which("mariadbd"), which("mariadb-install-db")
+    if server is not None and install is not None:
+        return server, install, (), {}
+    root = packages.debian(name, ["mariadb-server-core", "mariadb-client-core"])
+    programs = str(root / "usr/sbin/mariadbd"), str(root / "usr/bin/mariadb-install-db")
+    environment = {"LD_LIBRARY_PATH": packages.libraries(root)}
+    return *programs, (f"--basedir={root / 'usr'}",), environment
 
 
 def _as_root() -> tuple[str, ...]:

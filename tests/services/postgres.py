@@ -6,33 +6,71 @@ for it.
 
 import platform
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from tests.services import packages
 from tests.services.errors import ServiceError
 from tests.services.process import Program, run, unprivileged, which
 
-__all__ = ["newer_postgres", "pgbouncer", "postgres"]
+__all__ = [
+    "ACCESS",
+    "LOCALE",
+    "POOLER",
+    "SETTINGS",
+    "newer_postgres",
+    "pgbouncer",
+    "postgres",
+    "postgres_home",
+]
 
-_LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
+LOCALE: Final = (
+    "--encoding=UTF8",
+    "--locale=C.UTF-8",
+    "--locale-provider=icu",
+    "--icu-locale=en-US",
+)
+"""What initdb is told; compose.yaml tells it the same, as it does of all that is public here."""
 
-_NEEDS_PASSWORD = "host all psych_locked_out 127.0.0.1/32 scram-sha-256"
-"""The one role that is not trusted; a test makes it, to be refused."""
+ACCESS: Final = Path(__file__).with_name("pg_hba.conf")
+"""Who may come in, and who needs a password."""
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "fsync": "on",
+}
+
+POOLER: Final[Mapping[str, str]] = {
+    "auth_type": "trust",
+    "pool_mode": "transaction",
+    "max_client_conn": "500",
+    "default_pool_size": "10",
+    "server_idle_timeout": "10",
+    "server_login_retry": "1",
+}
 
 _NODE_ARCHITECTURE = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 
 
 def postgres(name: str, folder: Path, port: int) -> Program:
     """Prepare the newest PostgreSQL of this machine, else that of its Debian release."""
+    home, libraries = postgres_home(name)
+    return _server(name, folder, port, home, home.name, libraries)
+
+
+def postgres_home(name: str) -> tuple[Path, str]:
+    """Return where it is installed, fetched if need be, and the folders of its libraries."""
     home = _newest(Path("/usr/lib/postgresql"))
     if home is not None:
-        return _server(name, folder, port, home, home.name)
+        return home, ""
     root = packages.debian(name, ["postgresql"])
     home = _newest(root / "usr/lib/postgresql")
     if home is None:
         raise ServiceError(name, f"the package postgresql unpacked in {root} has no server")
-    return _server(name, folder, port, home, home.name, packages.libraries(root))
+    return home, packages.libraries(root)
 
 
 def newer_postgres(name: str, folder: Path, port: int) -> Program:
@@ -62,18 +100,15 @@ def _server(
         if account:
             account.own(new)
         initdb = (str(home / "bin/initdb"), f"--pgdata={new}", "--auth=trust", "--no-sync")
-        command = (*initdb, "--username=postgres", *_LOCALE)
+        command = (*initdb, "--username=postgres", *LOCALE)
         run(name, Program(command, environment, account), folder / "initdb.log")
-        access = new / "pg_hba.conf"
-        access.write_text(f"{_NEEDS_PASSWORD}\n{access.read_text('utf-8')}", encoding="utf-8")
+        shutil.copyfile(ACCESS, new / ACCESS.name)
         new.rename(data)
     settings = {
         "listen_addresses": "127.0.0.1",
         "port": str(port),
         "unix_socket_directories": "",
-        "max_connections": "200",
-        "shared_buffers": "64MB",
-        "fsync": "on",
+        **SETTINGS,
     }
     options = [f"-c{key}={value}" for key, value in settings.items()]
     return Program((str(home / "bin/postgres"), "-D", str(data), *options), environment, account)
@@ -108,6 +143,7 @@ def _pooler_settings(server_url: str, port: int, users: Path, administrator: str
     keeps for each client (asyncpg sets client_encoding) must not do so at connecting.
     """
     server = urlsplit(server_url)
+    settings = "\n".join(f"{name} = {value}" for name, value in POOLER.items())
     return f"""[databases]
 * = host={server.hostname} port={server.port or 5432}
 
@@ -119,12 +155,7 @@ logfile =
 log_connections = 0
 log_disconnections = 0
 pidfile =
-auth_type = trust
 auth_file = {users}
 admin_users = {administrator}
-pool_mode = transaction
-max_client_conn = 500
-default_pool_size = 10
-server_idle_timeout = 10
-server_login_retry = 1
+{settings}
 """

@@ -1,8 +1,8 @@
 """The command that starts and stops servers, tried in a state folder of its own."""
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from tests.services import (
     ServiceError,
     control,
-    packages,
+    greetings,
+    process,
     restart_server,
     servers,
     start_server,
@@ -22,27 +23,13 @@ from tests.services.kinds import KINDS
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A second state folder, empty but for the programs that the first has fetched."""
-    with state.turn():
-        packages.python("aws")
-        fetched = state.folder("packages")
-    for kind in KINDS.values():
-        monkeypatch.delenv(kind.variable, raising=False)
-    second = tmp_path / "state"
-    monkeypatch.setenv("PSYCH_SERVICES_DIR", str(second))
-    state.folder("packages").rmdir()
-    (second / "packages").symlink_to(fetched)
-    yield second
-    monkeypatch.setenv("PSYCH_SERVICES_DIR", str(second))
-    control.stop(KINDS)
-
-
-def command(*arguments: str) -> subprocess.Popen[str]:
-    """Begin `python -m tests.services`."""
+def command(*arguments: str, account: process.Account | None = None) -> subprocess.Popen[str]:
+    """Begin `python -m tests.services`, as whoever runs the tests or as somebody else."""
+    program = ["tests.services"]
+    if account is not None:
+        program = ["tests.services.as_user", str(account.uid), str(account.gid)]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.services", *arguments],
+        [sys.executable, "-m", *program, *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -95,6 +82,68 @@ def test_services_a_crash_ends_the_process(apart: Path) -> None:
     assert before.pid != after.pid
 
 
+def told(*arguments: str, account: process.Account | None = None) -> tuple[int, str, str]:
+    """Run the command; return its status and what it says."""
+    began = command(*arguments, account=account)
+    out, err = began.communicate()
+    return began.returncode, out, err
+
+
+def starts_and_stops_twice(
+    folder: Path, names: tuple[str, ...], account: process.Account | None = None
+) -> None:
+    """Check what each command says, and that the second has nothing to do."""
+
+    def kept() -> dict[str, state.Record]:
+        files = {name: folder / name / "record.json" for name in names}
+        texts = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+        return {name: state.Record(**json.loads(text)) for name, text in texts.items()}
+
+    try:
+        first = told("start", *names, account=account)
+        assert (first[0], first[2]) == (0, "")
+        records = kept()
+        for name, line in zip(names, first[1].splitlines(), strict=True):
+            assert line.startswith(f"{name:13}")
+            assert line.endswith(f" {KINDS[name].url.format(port=records[name].port)}")
+        assert told("start", *names, account=account) == first
+        assert kept() == records
+    finally:
+        ended = told("stop", *names, account=account)
+    assert ended == (0, "", "")
+    assert not any(map(process.alive, records.values()))
+    stopped = "".join(f"{name:13}stopped\n" for name in names)
+    assert told("status", *names, account=account) == (1, stopped, "")
+    assert told("stop", *names, account=account) == (0, "", "")
+
+
+def test_services_the_command_starts_twice_and_stops_twice(apart: Path) -> None:
+    """The second start finds the servers; a stop says nothing."""
+    starts_and_stops_twice(apart, ("aws", "mariadb"))
+
+
+def test_services_nobody_needs_to_be_root(
+    reachable: Path, apart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers that root has to start in another way, in a folder of somebody without rights."""
+    account = process.unprivileged()
+    theirs = reachable / "theirs"
+    theirs.mkdir()
+    (theirs / "packages").symlink_to((apart / "packages").resolve())
+    if account is not None:
+        account.own(theirs)
+    monkeypatch.setenv("PSYCH_SERVICES_DIR", str(theirs))
+    starts_and_stops_twice(theirs, ("postgres", "mariadb"), account)
+
+
+def test_services_one_role_of_postgresql_needs_a_password(apart: Path) -> None:
+    """All others are trusted."""
+    url = start_server("postgres").url
+    assert greetings.postgres_version(url) != greetings.UNKNOWN
+    locked_out = url.replace("//postgres@", "//psych_locked_out@")
+    assert greetings.postgres_version(locked_out) == greetings.UNKNOWN
+
+
 def test_services_two_starts_at_once_take_turns(apart: Path) -> None:
     """Both succeed, with one server."""
     both = [command("start", "aws"), command("start", "aws")]
@@ -107,12 +156,8 @@ def test_services_two_starts_at_once_take_turns(apart: Path) -> None:
 def test_services_status_and_env_tell_what_runs(apart: Path) -> None:
     """A server that is down has a line, and makes the status 1."""
     url = start_server("aws").url
-    told = command("env", "aws")
-    assert told.communicate() == (f"export PSYCH_TEST_AWS_ENDPOINT={url}\n", "")
-    assert told.returncode == 0
-    told = command("status", "mysql")
-    assert told.communicate() == ("mysql        stopped\n", "")
-    assert told.returncode == 1
+    assert told("env", "aws") == (0, f"export PSYCH_TEST_AWS_ENDPOINT={url}\n", "")
+    assert told("status", "mysql") == (1, "mysql        stopped\n", "")
 
 
 def test_services_a_broken_server_is_named_with_its_log(apart: Path) -> None:
@@ -173,9 +218,5 @@ def test_services_another_program_with_the_pid_is_left_alone(apart: Path) -> Non
 
 def test_services_an_unknown_name_is_refused() -> None:
     """With the names that there are."""
-    told = command("start", "oracle")
-    out, err = told.communicate()
-    assert (told.returncode, out) == (1, "")
-    assert err == (
-        "oracle: is no server; there are postgres, postgres_new, pgbouncer, mysql, mariadb, aws\n"
-    )
+    known = "postgres, postgres_new, pgbouncer, mysql, mariadb, aws"
+    assert told("start", "oracle") == (1, "", f"oracle: is no server; there are {known}\n")

@@ -1,15 +1,18 @@
 """`psych migrate` and `psych ddl`: tables are made when they are asked for (ST-4)."""
 
+import asyncio
 import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from psych_runtime.store.contract._build import TENANT, admit, unit, write
+from psych_runtime.store.contract._build import TENANT, admission, admit, unit, write
 from psych_runtime.store.open import open_store
 from tests.functional.cli.inside import psych
 from tests.functional.cli.runner import psych as psych_process
+from tests.stores.dynamo import dynamo_place
+from tests.stores.kinds import SQL_SERVERS, tables_of
 
 
 def test_st_4_migrate_makes_the_tables_and_may_be_repeated(tmp_path: Path) -> None:
@@ -20,6 +23,37 @@ def test_st_4_migrate_makes_the_tables_and_may_be_repeated(tmp_path: Path) -> No
         assert ran.code == 0
         assert ran.out == f"{url} has this build's tables\n"
     assert psych_process("runs", "--store", url).code == 0
+
+
+async def admitted(url: str, prefix: str) -> str:
+    """Admit a Run; return its id."""
+    async with open_store(url, prefix=prefix) as store:
+        return await admission(store)
+
+
+@pytest.mark.parametrize("kind", [*SQL_SERVERS, "dynamodb"])
+def test_st_4_migrate_makes_the_tables_of_every_server(kind: str) -> None:
+    """Runs are listed behind it, and not before: nothing else makes tables."""
+    if kind == "dynamodb":
+        url, prefix = dynamo_place()
+    else:
+        tables = tables_of(kind)
+        asyncio.run(tables.empty())  # the database is there
+        asyncio.run(tables.drop())
+        url, prefix = tables.url, tables.prefix
+    place = ("--store", url, "--prefix", prefix)
+
+    early = psych("runs", *place)
+    assert (early.code, early.out) == (1, "")
+    assert "psych migrate" in early.err
+    for _ in range(2):
+        assert psych("migrate", *place) == (0, f"{url} has this build's tables\n", "")
+    none = psych("runs", *place, "--tenant", TENANT)
+    assert none == (0, f"no runs of tenant {TENANT!r}\n", "")
+    run_id = asyncio.run(admitted(url, prefix))
+    listed = psych("runs", *place, "--tenant", TENANT, "--json")
+    assert (listed.code, listed.err) == (0, "")
+    assert [line["run_id"] for line in json.loads(listed.out)["runs"]] == [run_id]
 
 
 def test_st_4_migrate_shows_no_password() -> None:

@@ -1,4 +1,4 @@
-"""What other processes do to a SQLite file in tests: `python -m tests.functional.store.program`.
+"""What other processes do to a store in tests: `python -m tests.functional.store.program`.
 
 Where a task needs several processes it forks them, so that each test pays for one start.
 """
@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from multiprocessing import get_context
 from typing import TextIO
 
 from psych_runtime.errors import PsychError
@@ -18,6 +19,7 @@ from psych_runtime.store.contract._build import admit, change, new_id, unit
 from psych_runtime.store.open import open_store
 
 TENANT = "acme"
+_BARRIER_SECONDS = 60
 
 
 def say(text: str) -> None:
@@ -25,7 +27,7 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def fork(url: str, run: Callable[[Store], Awaitable[None]]) -> tuple[int, TextIO]:
+def fork(url: str, run: Callable[[Store], Awaitable[None]], prefix: str = "") -> tuple[int, TextIO]:
     """Run on the store in a child; return its id and what it says."""
     read_end, write_end = os.pipe()
     child = os.fork()
@@ -36,14 +38,14 @@ def fork(url: str, run: Callable[[Store], Awaitable[None]]) -> tuple[int, TextIO
     os.dup2(write_end, 1)
     code = 1
     try:
-        asyncio.run(_on(url, run))
+        asyncio.run(_on(url, run, prefix))
         code = 0
     finally:
         os._exit(code)
 
 
-async def _on(url: str, run: Callable[[Store], Awaitable[None]]) -> None:
-    async with open_store(url) as store:
+async def _on(url: str, run: Callable[[Store], Awaitable[None]], prefix: str = "") -> None:
+    async with open_store(url, prefix=prefix) as store:
         await run(store)
 
 
@@ -94,9 +96,15 @@ async def write_for_ever(store: Store) -> None:
         say(str(head))
 
 
-def migrate(url: str) -> None:
-    """Let two processes migrate at once; say how each ended."""
-    children = [fork(url, lambda store: store.migrate()) for _ in range(2)]
+def migrate(url: str, prefix: str = "") -> None:
+    """Let two processes migrate at once, once both have opened it; say how each ended."""
+    both = get_context("fork").Barrier(2)
+
+    async def one(store: Store) -> None:
+        both.wait(_BARRIER_SECONDS)
+        await store.migrate()
+
+    children = [fork(url, one, prefix) for _ in range(2)]
     for child, _ in children:
         say(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
@@ -146,7 +154,7 @@ def main(url: str, task: str, *arguments: str) -> None:
         case "kill":
             kill(url, *map(int, arguments))
         case "migrate":
-            migrate(url)
+            migrate(url, *arguments)
         case "fork":
             fork_after_opening(url)
         case "append":

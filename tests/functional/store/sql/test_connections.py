@@ -1,18 +1,35 @@
 """Connections that die, servers that say nothing: what a caller sees of it (ST-2, R-20)."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
 
 import pytest
 
+from psych_runtime.api import publish
 from psych_runtime.errors import StoreOfAnotherLoop, StoreUnavailable
 from psych_runtime.ports.answers import Committed, SeqConflict
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import TENANT, admission, change, named, unit
 from psych_runtime.store.open import open_store
 from psych_runtime.store.sql.store import SqlStore
+from psych_runtime.testing.fake_model import FakeModel
+from psych_runtime.tools.decorator import tool
+from psych_schema.model import ModelEvent, ModelRequest
+from tests.functional.engine.flaky import Gate
+from tests.functional.engine.harness import (
+    ACME,
+    Crew,
+    admit,
+    agent,
+    eventually,
+    run_to_end,
+    runtime,
+)
 from tests.functional.store.sql.harness import behind, through
 from tests.stores.tables import SqlTables
 
+AT_ONCE = 20
 SHORT = 0.5
 """Seconds that a call may take here, where a server is silent on purpose."""
 
@@ -102,6 +119,59 @@ async def test_st_2_many_callers_share_a_few_connections(sql_tables: SqlTables) 
         assert await store.commit([unit(change(run_id, 1))]) == [Committed()]
         assert set(await asyncio.gather(*waiting)) == {frozenset({run_id})}
         assert proxy.accepted <= 3 + 1  # and one that listens
+
+
+class Holding(FakeModel):
+    """Each of its calls waits at a gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self._gate = gate
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        return self._held(super().stream(request))
+
+    async def _held(self, events: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
+        await self._gate.pass_through()
+        async for event in events:
+            yield event
+
+
+def all_wait(gate: Gate) -> bool:
+    """Tell whether every Run waits there."""
+    return gate.waiting == AT_ONCE
+
+
+async def test_st_2_no_connection_is_held_across_a_model_or_tool_call(
+    sql_tables: SqlTables,
+) -> None:
+    """Twenty Runs share one: all are in a model call at once, then in a tool, and reads go on."""
+    asking, working, crew = Gate(), Gate(), Crew()
+
+    @tool(name="work")
+    async def work() -> str:
+        """Work."""
+        await working.pass_through()
+        return "done"
+
+    model = Holding(asking).turn(tool_calls=[("work", {})]).turn(text="Done.")
+    async with behind(sql_tables) as proxy, through(proxy, sql_tables, pool_size=1) as store:
+        version = await publish(store, agent("work"), scope=ACME)
+        runs = [await admit(store, version) for _ in range(AT_ONCE)]
+        for gate in (asking, working):
+            crew.at_end(gate.open)
+        try:
+            await crew.start(runtime(store, model, work), concurrency=AT_ONCE)
+            for gate in (asking, working):
+                await eventually(partial(all_wait, gate))
+                headers = [await store.header(ACME.tenant, run) for run in runs]
+                assert {header.state for header in headers} == {"running"}
+                gate.open()
+            for run in runs:
+                await run_to_end(store, run)
+        finally:
+            await crew.close()
+        assert proxy.accepted <= 1 + 2  # one that listens, and the supervisor's
 
 
 async def test_r_21_a_handle_is_of_one_loop_and_says_so(sql_tables: SqlTables) -> None:

@@ -1,8 +1,9 @@
 """Servers that cannot be used: a typed error that says what to do, nothing half-written."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -20,34 +21,12 @@ from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import TENANT, admission, admit, change, unit, write
 from psych_runtime.store.open import open_store
 from tests.functional.store.sql.harness import behind, through
+from tests.functional.store.sql.users import as_user, is_postgresql, make_user
 from tests.stores.tables import SqlTables
 
 LOCKED_OUT = "psych_locked_out"
 READER = "psych_reader"
 DIRECT = pytest.mark.servers("postgresql", "postgresql_new", "mysql", "mariadb")
-
-
-def is_postgresql(tables: SqlTables) -> bool:
-    return tables.url.startswith("postgresql")
-
-
-def as_user(tables: SqlTables, user: str, password: str) -> str:
-    """Return the URL of `tables` for somebody else."""
-    parts = urlsplit(tables.url)
-    return parts._replace(netloc=f"{user}:{password}@{parts.hostname}:{parts.port}").geturl()
-
-
-async def make_user(tables: SqlTables, name: str, *grants: str) -> None:
-    """Make a user whose password is "right"."""
-    if is_postgresql(tables):
-        create = (
-            f"DO $$ BEGIN CREATE ROLE {name} LOGIN PASSWORD 'right'; "
-            "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
-        )
-        await tables.execute([create, *(f"GRANT {grant} TO {name}" for grant in grants)])
-    else:
-        create = f"CREATE USER IF NOT EXISTS '{name}'@'%' IDENTIFIED BY 'right'"
-        await tables.execute([create, *(f"GRANT {grant} TO '{name}'@'%'" for grant in grants)])
 
 
 @DIRECT
@@ -98,6 +77,33 @@ async def test_st_3_an_older_server_is_named_with_the_minimum(sql_tables: SqlTab
         with pytest.raises(UnsupportedStore, match=r"runs .*; use .*or newer"):
             async with through(proxy, sql_tables):
                 raise AssertionError("it was taken")
+
+
+@pytest.mark.servers("mysql", "mariadb")
+@pytest.mark.parametrize("told_bytes", [8_388_607, 8_388_608])
+async def test_st_3_a_packet_that_holds_no_unit_is_refused_with_the_least_that_does(
+    sql_tables: SqlTables, told_bytes: int
+) -> None:
+    """What a server says of `max_allowed_packet` is made smaller on the way."""
+
+    def smaller(piece: bytes) -> bytes:
+        before, mark, after = piece.partition(b"@@max_allowed_packet")
+        size = re.search(rb"\d{7,}", after)
+        if not mark or size is None:
+            return piece
+        told = str(told_bytes).rjust(len(size[0]), "0").encode()
+        return before + mark + after[: size.start()] + told + after[size.end() :]
+
+    enough = told_bytes == 8_388_608
+    refused = pytest.raises(
+        UnsupportedStore, match=r"max_allowed_packet=8388607.*set it to 8388608 or more"
+    )
+    async with behind(sql_tables) as proxy:
+        proxy.rewrite = smaller
+        with nullcontext() if enough else refused:
+            async with through(proxy, sql_tables) as store:
+                assert enough
+                assert await store.workers() == []
 
 
 async def test_st_4_tables_that_are_missing(sql_tables: SqlTables) -> None:

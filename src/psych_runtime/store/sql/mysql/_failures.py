@@ -55,7 +55,7 @@ _KINDS: Final[Mapping[int, _Kind]] = {
     2055: "broken",
     3169: "broken",
     4031: "broken",
-    1044: "password",
+    1044: "denied",  # user and password are right
     1045: "password",
     1130: "password",
     1251: "password",
