@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from psych_runtime.core.codec import decode_anew
 from psych_runtime.core.conversation import Conversation, input_parts
-from psych_runtime.core.preview import MAX_ATTACHED_BYTES
+from psych_runtime.core.preview import MAX_ATTACHED_BYTES, Whole
 from psych_runtime.errors import ContentErased, CorruptLog
 from psych_runtime.testing import LogBuilder
 from psych_schema.common import BlobRef
@@ -228,6 +228,42 @@ def test_tool_6_files_that_no_request_has_room_for_are_told_of_in_words() -> Non
     assert isinstance(line, TextPart)
     assert line.text.startswith(f"[{calls[1]}.png, image/png, {half + 1} bytes, cannot be shown")
     assert sum(one.bytes for one in log.conversation.blobs.values()) <= MAX_ATTACHED_BYTES
+
+
+def test_tool_6_a_persons_file_that_has_no_room_is_told_of_in_words() -> None:
+    """Whatever tools brought before: the thread goes on, and whoever sent it can be told."""
+    log, [call] = asked("photo")
+    log.start(call)
+    image = BlobRef(hash="a" * 64, bytes=MAX_ATTACHED_BYTES - 10, media_type="image/png")
+    log.finish(call, result=ToolResult(parts=(BlobPart(blob=image),)), attachments=(image,))
+    for letter, size in (("b", 11), ("c", 10)):
+        mine = BlobRef(hash=letter * 64, bytes=size, media_type="image/png")
+        parts = (TextPart(text="This:"), BlobPart(blob=mine, name=f"{letter}.png"))
+        log.consume(log.send(message=UserMessage(parts=parts)))
+    large, small = (message.parts for message in log.conversation.messages[-2:] if message)
+    assert [part.kind for part in (*large, *small)] == ["text", "text", "text", "blob"]
+    line = large[1]
+    assert isinstance(line, TextPart)
+    assert line.text.startswith("[b.png, image/png, 11 bytes, cannot be shown: ")
+    assert sum(one.bytes for one in log.conversation.blobs.values()) == MAX_ATTACHED_BYTES
+
+
+def test_tool_6_a_text_that_has_no_room_can_be_read() -> None:
+    """Though the Spec shows results whole; its name is that of its place."""
+    log, [call] = asked("fetch")
+    log.start(call)
+    image = BlobRef(hash="a" * 64, bytes=MAX_ATTACHED_BYTES, media_type="image/png")
+    text = BlobRef(hash="b" * 64, bytes=1, media_type="text/plain")
+    parts = (BlobPart(blob=image), BlobPart(blob=text))
+    log.finish(call, result=ToolResult(parts=parts), attachments=(image, text))
+    answer = log.conversation.messages[-1]
+    assert answer is not None
+    assert [part.kind for part in answer.parts] == ["blob", "text"]
+    line = answer.parts[1]
+    assert isinstance(line, TextPart)
+    assert line.text.startswith("[a file, text/plain, 1 bytes, is not shown here. Read it with ")
+    assert line.text.endswith(f'result="{call}.2"]')
+    assert log.conversation.wholes == {f"{call}.2": Whole(log.run_id, text)}
 
 
 def test_d_5_a_refused_call_is_flagged_and_says_why() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psych_runtime.core.codec import decode_anew, sha256
-from psych_runtime.core.streaks import NOT_HAPPENED, WITHHELD, Streaks
+from psych_runtime.core.streaks import NO_SUCH_THING, NOT_HAPPENED, NOT_READ, WITHHELD, Streaks
 from psych_runtime.testing import LogBuilder
 from psych_schema.common import BlobRef
 from psych_schema.record import (
@@ -105,6 +105,18 @@ def test_tool_5_a_call_that_did_not_happen_neither_counts_nor_ends_the_row() -> 
     assert of(log).failures("code:look") == 1
     call(log, outcome="error", failure=FAILED, source="reconciled")
     assert of(log).failures("code:look") == 2
+
+
+@pytest.mark.parametrize("code", [NO_SUCH_THING, NOT_READ])
+def test_tool_5_what_the_runtime_could_not_give_is_no_failure(code: str) -> None:
+    """The arguments were none, or a store was away: the tool is as it was."""
+    none = Failure(code=code, transient=False)
+    log = lived("look")
+    call(log, outcome="error")
+    for _ in range(5):
+        call(log, outcome="error", failure=none)
+    assert of(log).failures("code:look") == 1
+    assert of(log).most_repeats(NO_LIMIT) == 5
 
 
 def test_tool_5_a_call_that_never_happens_is_a_repeat() -> None:

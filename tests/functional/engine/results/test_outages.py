@@ -43,7 +43,7 @@ class Failing(MemoryBlobStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.failure: BlobError | None = None
+        self.failure: Exception | None = None
         self.failures = 0
         self.keeps, self.gives = asyncio.Event(), asyncio.Event()
         self.keeps.set()
@@ -51,7 +51,7 @@ class Failing(MemoryBlobStore):
         self.puts = self.reads = 0
         self.cancelled = 0
 
-    def fail(self, failure: BlobError, times: int = 1 << 30) -> None:
+    def fail(self, failure: Exception, times: int = 1 << 30) -> None:
         """Fail `times` puts from now on."""
         self.failure, self.failures = failure, times
 
@@ -130,7 +130,11 @@ async def test_tool_6_a_result_is_kept_once_the_blob_store_is_back(
     ids=lambda one: one.code,
 )
 async def test_s5_a_result_that_nothing_keeps_is_an_error_of_its_call(
-    store: Store, crew: Crew, value: object, failure: BlobError
+    store: Store,
+    crew: Crew,
+    caplog: pytest.LogCaptureFixture,
+    value: object,
+    failure: BlobError,
 ) -> None:
     """It is not waited for what does not come; the model is told that the call was executed."""
     blob, bench = Failing(), Bench(value)
@@ -141,11 +145,31 @@ async def test_s5_a_result_that_nothing_keeps_is_an_error_of_its_call(
     assert found.answer == "Done."
     [(outcome, code, words)] = found.calls
     assert (outcome, code) == ("error", failure.code)
-    assert words.startswith("what act returned could not be kept: ")
+    assert words.startswith("what act returned could not be kept: the blob store ")
     assert words.endswith(". It was executed.")
+    assert failure.args[0] not in words  # it is for whoever runs the store
+    assert [one for one in caplog.messages if failure.args[0] in one]
     assert (bench.ran, blob.puts) == (1, 1)
     ended = only(found.every(ToolCompleted))
     assert (ended.attachments, ended.elided, ended.shown_bytes) == ((), None, None)
+
+
+@VALUES
+async def test_s5_a_bug_of_a_blob_store_is_an_error_of_the_call(
+    store: Store, crew: Crew, value: object
+) -> None:
+    """What its port does not know of: the call was executed, and is not repeated."""
+    blob, bench = Failing(), Bench(value)
+    blob.fail(RuntimeError("a bug"))
+    model = Reader([("act", {})], "Done.")
+    await crew.start(made(store, model, bench.tool(), blob=blob, offload_bytes=1024))
+    found = await told(store, await admit(store, desk("act")))
+    [(outcome, code, words)] = found.calls
+    assert (outcome, code) == ("error", "blob_store_unusable")
+    assert words == (
+        "what act returned could not be kept: the blob store cannot be used. It was executed."
+    )
+    assert bench.ran == 1
 
 
 async def test_tool_6_a_short_result_needs_no_blob_store(store: Store, crew: Crew) -> None:

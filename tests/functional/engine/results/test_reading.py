@@ -1,7 +1,7 @@
 """What read_result and search_result give, to whom, and what they say when they cannot (TOOL-6)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pytest
@@ -594,8 +594,58 @@ async def test_tool_6_a_blob_store_that_is_away_is_an_error_in_words(
 ) -> None:
     """The model may ask again, and gets it."""
     first, second = await answered(store, crew, _Away(), read(0, 5), read(0, 5))
-    assert first.startswith("The result cannot be read now: ")
+    assert first == "The result cannot be read now: the blob store did not answer."
     assert content_of(second) == "00000"
+
+
+async def test_tool_5_what_cannot_be_read_is_no_failure_of_the_tool(
+    store: Store, crew: Crew
+) -> None:
+    """However often: the store may come back, and another pattern be one."""
+    away = _Away()
+    away.failures = 4
+    faults = [search("(a"), read(SIZE), search("(b"), read(-1), search("(c"), read(0, 0)]
+    told = await answered(store, crew, away, *[read(n, 5) for n in range(4)], *faults, read(0, 5))
+    assert told[:4] == ["The result cannot be read now: the blob store did not answer."] * 4
+    assert content_of(told[-1]) == "00000"
+
+
+class _Altered(MemoryBlobStore):
+    """Gives another number of bytes than it was asked for, or a bug of its own."""
+
+    def __init__(self, change: Callable[[bytes], bytes]) -> None:
+        super().__init__()
+        self._change = change
+
+    async def read(
+        self, tenant: str, run_id: str, hash: str, *, start: int = 0, stop: int | None = None
+    ) -> bytes:
+        """Give what it makes of it."""
+        return self._change(await super().read(tenant, run_id, hash, start=start, stop=stop))
+
+
+@pytest.mark.parametrize("asks", [read(0, 100), search("é")])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda data: b"", "the blob store has other bytes than were put there"),
+        (lambda data: data[:-1], "the blob store has other bytes than were put there"),
+        (lambda data: data + b"x", "the blob store has other bytes than were put there"),
+        (lambda data: data[1 << 40], "the blob store cannot be used"),
+    ],
+)
+async def test_r_23_a_damaged_blob_is_not_read_as_a_good_one(
+    store: Store,
+    crew: Crew,
+    caplog: pytest.LogCaptureFixture,
+    change: Callable[[bytes], bytes],
+    words: str,
+    asks: Turn,
+) -> None:
+    """Where its size shows it; the operator reads of it, too, and of an adapter's bug."""
+    told = await answered(store, crew, _Altered(change), asks)
+    assert told == [f"The result cannot be read now: {words}."]
+    assert [one for one in caplog.messages if "cannot be read" in one]
 
 
 async def test_tool_6_a_blob_that_is_gone_is_an_error_in_words(
