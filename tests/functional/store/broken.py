@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import ClassVar, Final, Literal
 
-from psych_runtime.errors import InvalidPayload, RunNotFound
+from psych_runtime.errors import InvalidPayload, PayloadTooLarge, RunNotFound
 from psych_runtime.ports.answers import Answer, Committed, LeaseLost, SeqConflict
 from psych_runtime.ports.store import (
     Admit,
@@ -332,6 +332,24 @@ class ForgetsTexts(MemoryStore):
         return None
 
 
+class RefusesLongTexts(MemoryStore):
+    """Keeps a Spec where it fits into an item."""
+
+    async def put_version(self, tenant: str, hash: str, document: str) -> None:
+        if len(document.encode()) > 400_000:
+            what, size = f"Version {hash}", len(document.encode())
+            raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=400_000)
+        await super().put_version(tenant, hash, document)
+
+
+class CutsLongTexts(MemoryStore):
+    """Reads the first page of a document."""
+
+    async def document(self, tenant: str, hash: str) -> str | None:
+        found = await super().document(tenant, hash)
+        return None if found is None else found[:200_000]
+
+
 class InsistsOnNewTexts(MemoryStore):
     """Inserts a document without asking whether it is there."""
 
@@ -604,6 +622,8 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (ForgetsKeys, "a_key_is_inserted_once"),
     (ForgetsThreads, "a_place_in_a_thread_is_taken_once"),
     (LeaksTenants, "another_tenants_run_looks_missing"),
+    (CutsLongTexts, "a_text_of_the_largest_size_is_kept"),
+    (RefusesLongTexts, "a_text_of_the_largest_size_is_kept"),
     (LosesOrder, "a_tenants_runs_come_by_priority_then_time"),
     (StarvesTenants, "tenants_take_turns_behind_the_cursor"),
     (IgnoresExclusions, "what_a_worker_cannot_run_is_left_out"),

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from psych_runtime.core.canonical import MAX_SPEC_BYTES
 from psych_runtime.errors import InvalidPayload, RunNotFound
 from psych_runtime.ports import answers
 from psych_runtime.ports.checks import check, same
@@ -39,6 +40,7 @@ __all__ = [
     "a_header_comes_back_as_admitted",
     "a_list_gives_what_the_filter_says",
     "a_list_is_newest_first_and_pages_through_ties",
+    "a_text_of_the_largest_size_is_kept",
     "a_unit_cannot_mix_tenants",
     "a_version_is_kept_once_for_its_tenant",
     "another_tenants_run_looks_missing",
@@ -186,6 +188,24 @@ async def a_document_is_kept_once_for_its_tenant(harness: Harness) -> None:
         same(await store.document(TENANT, "b" * 64), "{}", "a tool definition")
         same(await store.document(_OTHER, "a" * 64), None, "another tenant's document")
         same(await store.document(TENANT, "c" * 64), None, "no document")
+
+
+@check("SEC-3", "LOG-5", methods=("put_version", "version", "put_document", "document"))
+async def a_text_of_the_largest_size_is_kept(harness: Harness) -> None:
+    """A Spec of the bound that holds on all stores, and a prompt of it; the first one stays."""
+    fill = "\U0001f9e0" * (MAX_SPEC_BYTES // 4 - 1)
+    text, other = f"[1]{fill}~", f"~{fill}[2]"
+    same(len(text.encode()), MAX_SPEC_BYTES, "the bytes of the text")
+    async with harness.open() as store, harness.open() as reader:
+        for again in (text, text, other, "{}"):
+            await store.put_version(TENANT, "a" * 64, again)
+            await store.put_document(TENANT, "a" * 64, "system", again)
+        for again in ("{}", text):
+            await store.put_version(TENANT, "b" * 64, again)
+        same(await reader.version(TENANT, "a" * 64) == text, True, "whether it is the Version")
+        same(await reader.document(TENANT, "a" * 64) == text, True, "whether it is the document")
+        same(await reader.version(TENANT, "b" * 64), "{}", "a short Version that was there first")
+        same(await reader.version(_OTHER, "a" * 64), None, "another tenant's Version")
 
 
 @check("RUN-9", methods=("list_runs",))

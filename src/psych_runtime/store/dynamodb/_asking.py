@@ -161,6 +161,12 @@ class Ask:
             raise StoreUnavailable(problem=problem)
         await asyncio.sleep(wanted)
 
+    async def rest(self, seconds: float) -> None:
+        """Let time pass that nobody is asked in: patience does not count it."""
+        self._half += seconds
+        self._deadline += seconds
+        await asyncio.sleep(seconds)
+
     async def get(self, table: str, where: Key) -> Item | None:
         """Return an item, consistently."""
         answer = await self.call(

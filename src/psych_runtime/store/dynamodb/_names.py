@@ -28,6 +28,7 @@ __all__ = [
     "piece_key",
     "purge_key",
     "shard_of",
+    "text_piece_key",
     "unescaped",
     "value_key",
 ]
@@ -101,6 +102,11 @@ def month_of(instant: datetime) -> int:
 def piece_key(base: dict[str, str], piece: int) -> dict[str, str]:
     """Return where a piece of a commit is: the first at the commit's key, the others behind."""
     return base if piece == 0 else {**base, "sk": f"{base['sk']}#{piece:03}"}
+
+
+def text_piece_key(base: dict[str, str], digest: str, piece: int) -> dict[str, str]:
+    """Return where a piece of a long text is: beside the item that names it."""
+    return {**base, "sk": f"{base['sk']}#{digest}#{piece:04}"}
 
 
 def holder_key(*, worker: str) -> dict[str, str]:

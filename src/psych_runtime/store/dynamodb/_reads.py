@@ -1,42 +1,25 @@
-"""Reading what is found by its name: threads, keys, texts; and a tenant's list of Runs."""
+"""Reading what is found by its name: threads and keys; and a tenant's list of Runs."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final
 
-from psych_runtime.errors import PayloadTooLarge
 from psych_runtime.ports.store import Page, RunFilter
 from psych_runtime.store._order import Position, cursor_behind, encode_cursor, matches
 from psych_runtime.store._storable import check_storable
 from psych_runtime.store.dynamodb._asking import Ask, Range
 from psych_runtime.store.dynamodb._items import key_row_of
-from psych_runtime.store.dynamodb._names import (
-    Key,
-    escaped,
-    key_of,
-    month_of,
-    months_key,
-    unescaped,
-)
-from psych_runtime.store.dynamodb._wire import Item, instant, size_of, text, text_of
+from psych_runtime.store.dynamodb._names import escaped, key_of, month_of, months_key, unescaped
+from psych_runtime.store.dynamodb._wire import Item, text_of
 from psych_schema.base import format_instant, parse_instant
-from psych_schema.dynamodb import (
-    document_key,
-    key_key,
-    run_list_key,
-    thread_key,
-    version_key,
-)
+from psych_schema.dynamodb import key_key, run_list_key, thread_key
 from psych_schema.store import KeyRow, RunRow
 
-__all__ = ["keep_text", "list_runs", "read_key", "read_tail", "read_text"]
+__all__ = ["list_runs", "read_key", "read_tail"]
 
-_ITEM_BYTES: Final = 400_000
 _TAILS: Final = 4  # places read at once: what deleted Runs left behind is passed over
 _LOOKED_AT: Final = 2000  # Runs that one page of a filtered list looks at
 _QUERIED: Final = 1000  # of them at once
-
-type _Kind = Literal["version", "document"]
 
 
 async def read_tail(ask: Ask, tenant: str, thread: str) -> RunRow | None:
@@ -65,36 +48,6 @@ async def read_key(ask: Ask, tenant: str, run_id: str, key: str) -> KeyRow | Non
     where = key_of(key_key(tenant=tenant, run_id=run_id, key=key))
     item = await ask.get(ask.tables.item, where)
     return None if item is None else key_row_of(item)
-
-
-async def keep_text(
-    ask: Ask, kind: _Kind, tenant: str, hash: str, columns: Mapping[str, str | datetime]
-) -> None:
-    """Keep a text by its hash, once. PayloadTooLarge: it does not fit into an item."""
-    check_storable(tenant, hash, *[each for each in columns.values() if isinstance(each, str)])
-    values = {
-        name: text(value) if isinstance(value, str) else instant(value)
-        for name, value in columns.items()
-    }
-    item = {**_where_text(kind, tenant, hash), "tenant": text(tenant), "hash": text(hash)} | values
-    size = size_of(item)
-    if size > _ITEM_BYTES:
-        raise PayloadTooLarge(
-            what=f"{kind} {hash} with its names", size_bytes=size, bound_bytes=_ITEM_BYTES
-        )
-    await ask.put_new(ask.tables.item, item)
-
-
-async def read_text(ask: Ask, kind: _Kind, tenant: str, hash: str, column: str) -> str | None:
-    """Return a text by its hash."""
-    check_storable(tenant, hash)
-    item = await ask.get(ask.tables.item, _where_text(kind, tenant, hash))
-    return None if item is None else text_of(item, column)
-
-
-def _where_text(kind: _Kind, tenant: str, hash: str) -> Key:
-    named = version_key if kind == "version" else document_key
-    return key_of(named(tenant=tenant, hash=hash))
 
 
 async def list_runs(

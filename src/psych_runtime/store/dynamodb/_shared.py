@@ -19,7 +19,7 @@ __all__ = ["Known", "Lease", "Observed", "Shared", "acquire"]
 
 _HEADERS: Final = 4096
 _NAMES: Final = 16_384
-_DEAD_SECONDS: Final = 1.0  # a death is heard of so much later by those who did not declare it
+_DEAD_SECONDS: Final = 1.0  # unless this process declares a death, or hears of one
 _LATELY_SECONDS: Final = 60.0  # far longer than any index lags
 
 
@@ -50,6 +50,7 @@ class Shared:
         self._headers: OrderedDict[str, Known] = OrderedDict()
         self._names: OrderedDict[tuple[str, ...], None] = OrderedDict()
         self._observed: dict[str, Observed] = {}
+        self._heard: frozenset[str] | None = None  # the dead whose rows were read; None: none yet
         self._dead: tuple[float, frozenset[str]] | None = None
         self._deaths = 0
 
@@ -103,26 +104,46 @@ class Shared:
         with self._lock:
             self._names.pop(name, None)
 
-    def observe(self, rows: Collection[WorkerRow], *, all_of_them: bool = False) -> None:
+    def observe(self, rows: Collection[WorkerRow]) -> None:
         """Take in the beats of workers' rows that were just read or written (R-14)."""
         now = self.system.monotonic()
         with self._lock:
-            if all_of_them:
-                there = {row.id for row in rows}
-                for worker in self._observed.keys() - there:
-                    del self._observed[worker]
             for row in rows:
                 seen = self._observed.get(row.id)
                 if seen is None or seen.beat != row.beat:
                     self._observed[row.id] = Observed(row.beat, now)
 
-    def is_silent(self, row: WorkerRow) -> bool:
-        """Tell whether a worker's beat has not changed during one lease of our own clock."""
+    def observe_all(self, rows: Collection[WorkerRow]) -> bool:
+        """Take in the rows of all workers; tell whether somebody else has declared a death."""
+        self.observe(rows)
+        there = {row.id for row in rows}
+        dead = frozenset(row.id for row in rows if row.dead)
+        with self._lock:
+            for worker in self._observed.keys() - there:
+                del self._observed[worker]
+            heard, is_first = self._heard or frozenset(), self._heard is None
+            self._heard = dead | (heard & there)
+        if is_first or dead <= heard:
+            return False
+        self.look_again()
+        return True
+
+    def hear(self, dead: Iterable[str]) -> None:
+        """Take in deaths that are no news when their rows are read."""
+        with self._lock:
+            self._heard = (self._heard or frozenset()).union(dead)
+        self.look_again()
+
+    def silent_in(self, row: WorkerRow) -> float:
+        """Return in how many seconds a worker's beat has not changed for a lease of our clock.
+
+        Zero or less: that is so already.
+        """
         with self._lock:
             seen = self._observed.get(row.id)
         if seen is None or seen.beat != row.beat:
-            return False
-        return self.system.monotonic() - seen.since >= row.lease_seconds
+            return row.lease_seconds
+        return seen.since + row.lease_seconds - self.system.monotonic()
 
     @property
     def deaths(self) -> int:

@@ -7,7 +7,7 @@ worker is dead whose beat has not changed during one lease of the observer's own
 import asyncio
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from psych_runtime.ports.store import Renewed
 from psych_runtime.store._contact import in_contact
@@ -32,6 +32,7 @@ from psych_schema.store import RunRow, WorkerRow
 
 __all__ = ["bury", "dead_holders", "enlist", "held_runs", "renew", "sweep", "workers"]
 
+_LOOKS_APART_SECONDS: Final = 0.5  # of one observer, or a quarter of its lease
 _KEPT: Final = timedelta(minutes=1)  # far longer than any index lags
 
 
@@ -42,7 +43,8 @@ def _where(worker: str) -> Key:
 async def _rows(ask: Ask) -> list[WorkerRow]:
     within = Range(ask.tables.item, None, worker_key(id="")["pk"])
     rows = [worker_of(item) for item in await ask.query_all(within)]
-    ask.shared.observe(rows, all_of_them=True)
+    if ask.shared.observe_all(rows):
+        ask.shared.arrivals.tell()
     return rows
 
 
@@ -139,25 +141,49 @@ async def _prolong(ask: Ask, worker: str, lease_seconds: float, now: datetime) -
     return await _prolong(ask, worker, lease_seconds, now)  # two beats came at one moment
 
 
+class _Look(NamedTuple):
+    """What one look at all workers has come to; `next_seconds` is when another one falls due."""
+
+    buried: Sequence[str]
+    next_seconds: float | None = None
+
+
 async def bury(ask: Ask, observer: str) -> list[str]:
-    """Mark every worker dead that was silent for one lease, if the observer may judge (R-6)."""
+    """Mark every worker dead that was silent for one lease, if the observer may judge (R-6).
+
+    A beat is seen by the next look, and its silence is over between two looks. So that these do
+    not add up, a look waits for whoever falls due before the observer's next one, and looks again.
+    """
     check_storable(observer)
+    found = await _look(ask, observer)
+    buried = found.buried
+    if found.next_seconds is not None:
+        await ask.rest(found.next_seconds)
+        buried = [*buried, *(await _look(ask, observer)).buried]
+    return sorted(buried)
+
+
+async def _look(ask: Ask, observer: str) -> _Look:
     rows = await _rows(ask)
     now = ask.system.now()
     judge = next((row for row in rows if row.id == observer), None)
     if judge is None or judge.dead or not in_contact(judge, now):
-        return []
-    silent = [row for row in rows if not row.dead and ask.shared.is_silent(row)]
-    buried = await asyncio.gather(*[_bury(ask, row) for row in silent])
-    if silent:
-        ask.shared.look_again()
-    if any(buried):
+        return _Look(())
+    alive = [(row, ask.shared.silent_in(row)) for row in rows if not row.dead]
+    silent = [row.id for row, seconds in alive if seconds <= 0]
+    ends = await asyncio.gather(*[_bury(ask, row) for row, seconds in alive if seconds <= 0])
+    dead = [worker for worker, end in zip(silent, ends, strict=True) if end != "beaten"]
+    if dead:
+        ask.shared.hear(dead)
         ask.shared.arrivals.tell()
-    return sorted(row.id for row, is_dead in zip(silent, buried, strict=True) if is_dead)
+    next_look = min(_LOOKS_APART_SECONDS, judge.lease_seconds / 4)
+    soon = [seconds for _, seconds in alive if 0 < seconds < next_look]
+    buried = [worker for worker, end in zip(silent, ends, strict=True) if end == "buried"]
+    return _Look(buried, min(soon, default=None))
 
 
-async def _bury(ask: Ask, row: WorkerRow) -> bool:
-    """Mark one worker dead unless it has beaten meanwhile; False when somebody else did."""
+async def _bury(ask: Ask, row: WorkerRow) -> Literal["buried", "dead", "beaten"]:
+    """Mark one worker dead unless it has beaten meanwhile, or somebody else has marked it."""
     try:
         await ask.update(
             ask.tables.item,
@@ -173,9 +199,11 @@ async def _bury(ask: Ask, row: WorkerRow) -> bool:
         )
     except Refused as refused:
         there = refused.reasons[0].item
+        if there is None or not worker_of(there).dead:
+            return "beaten"
         # an earlier try of ours whose answer was lost: nobody else counts this death
-        return refused.doubtful and there is not None and worker_of(there).dead
-    return True
+        return "buried" if refused.doubtful else "dead"
+    return "buried"
 
 
 async def _holders(ask: Ask) -> dict[str, datetime | None]:

@@ -35,6 +35,7 @@ from psych_runtime.store.dynamodb import (
     _log,
     _reads,
     _removal,
+    _texts,
     _values,
     _workers,
 )
@@ -195,25 +196,23 @@ class DynamoStore:
         return twin
 
     async def put_version(self, tenant: str, hash: str, document: str) -> None:
-        """Keep a published Spec. PayloadTooLarge: it is larger than an item."""
-        now = self._shared.system.now()
-        columns: dict[str, str | datetime] = {"document": document, "created_at": now}
-        await _reads.keep_text(await self._ask(), "version", tenant, hash, columns)
+        """Keep a published Spec."""
+        columns = {"created_at": self._shared.system.now()}
+        await _texts.keep_text(await self._ask(), "version", tenant, hash, document, columns)
 
     async def version(self, tenant: str, hash: str) -> str | None:
         """Return a published Spec's text."""
-        return await _reads.read_text(await self._ask(), "version", tenant, hash, "document")
+        return await _texts.read_text(await self._ask(), "version", tenant, hash)
 
     async def put_document(
         self, tenant: str, hash: str, kind: Literal["system", "tool"], text: str
     ) -> None:
-        """Keep a document. PayloadTooLarge: it is larger than an item."""
-        columns = {"kind": kind, "text": text}
-        await _reads.keep_text(await self._ask(), "document", tenant, hash, columns)
+        """Keep a document."""
+        await _texts.keep_text(await self._ask(), "document", tenant, hash, text, {"kind": kind})
 
     async def document(self, tenant: str, hash: str) -> str | None:
         """Return a document's text."""
-        return await _reads.read_text(await self._ask(), "document", tenant, hash, "text")
+        return await _texts.read_text(await self._ask(), "document", tenant, hash)
 
     async def wait(
         self, tenant: str, heads: Mapping[str, int], seconds: float, *, over: bool = False

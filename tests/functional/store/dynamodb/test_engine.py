@@ -54,3 +54,21 @@ async def test_run_1_runs_end_on_an_unruly_dynamodb(new_harness: NewHarness) -> 
             worker.stop()
         await asyncio.gather(*running)
     assert trouble.struck["lag"] > 0
+
+
+async def test_pub_1_a_spec_that_is_longer_than_an_item_runs(new_harness: NewHarness) -> None:
+    """Published, dispatched, and told to the model: as on every other store."""
+    instructions = "Say a. " * 64_286
+    model = FakeModel().turn(text="a")
+    async with new_harness().open() as store:
+        runtime = Runtime(store=store, model=model, registry=ToolRegistry())
+        spec = SPEC.model_copy(update={"instructions": instructions})
+        version = await publish(store, spec, scope=ACME, check=runtime)
+        run = await dispatch(store, version, scope=ACME, input={"message": "x"})
+        worker = Worker(runtime)
+        running = asyncio.create_task(worker.run())
+        end = await wait(store, run.run_id, scope=ACME)
+        worker.stop()
+        await running
+    assert end.lifecycle == "done"
+    assert [request.system for request in model.requests] == [instructions]

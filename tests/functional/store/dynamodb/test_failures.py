@@ -2,7 +2,8 @@
 
 import socket
 import traceback
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple
 
 import pytest
 from botocore import exceptions
@@ -17,10 +18,23 @@ from psych_runtime.errors import (
     StoreUnavailable,
     UnsupportedStore,
 )
-from psych_runtime.store.dynamodb._client import DynamoOptions
+from psych_runtime.ports.store import Store
+from psych_runtime.store.contract._build import (
+    TENANT,
+    admission,
+    admit,
+    claim,
+    enlisted,
+    key_row,
+    unit,
+)
+from psych_runtime.store.dynamodb._client import DynamoClient, DynamoOptions
 from psych_runtime.store.dynamodb._failures import Again, Exists, Refused, translate
 from psych_runtime.store.dynamodb.store import DynamoStore
+from psych_schema.store import RunRow
 from tests.functional.store.dynamodb.answering import answering, silent
+from tests.functional.store.dynamodb.harness import DynamoHarness
+from tests.functional.store.dynamodb.probes import Answer, Call, Hook, hooked
 
 SECRET = "FwoGZXIvYXdzEJr-a-session-token"
 
@@ -170,3 +184,102 @@ def test_r_1_a_cancelled_transaction_is_judged_by_all_its_reasons(
 ) -> None:
     """A conflict hides conditions that were not judged: only a second try tells the first fault."""
     assert type(translate(cancelled(*codes), "TransactWriteItems")) is kind
+
+
+class Known(NamedTuple):
+    """What was there before a role lost its permissions."""
+
+    header: RunRow
+    worker: str
+    observer: str
+
+
+type _Write = Callable[[Store, Known], Awaitable[object]]
+
+LONG: Final = "x" * 450_000
+WRITES: Final[Mapping[str, tuple[str, _Write]]] = {
+    "admit": (
+        "transact_write_items update_item",
+        lambda store, _: store.commit([unit(admit(), keys=[key_row("denied")])]),
+    ),
+    "claim": (
+        "transact_write_items put_item",
+        lambda store, known: store.commit([claim(known.header, "wrk_denied")]),
+    ),
+    "delete_runs": (
+        "transact_write_items",
+        lambda store, known: store.delete_runs(TENANT, [known.header]),
+    ),
+    "enlist": (
+        "put_item",
+        lambda store, _: store.enlist("wrk_denied", lease_seconds=9.0, build="b", tools=()),
+    ),
+    "put_version": ("put_item", lambda store, _: store.put_version(TENANT, "d" * 64, LONG)),
+    "put_document": (
+        "put_item",
+        lambda store, _: store.put_document(TENANT, "d" * 64, "tool", "{}"),
+    ),
+    "put_value": (
+        "put_item",
+        lambda store, _: store.put_value(TENANT, "test", "denied", "{}", expect=None),
+    ),
+    "renew": (
+        "update_item",
+        lambda store, known: store.renew(known.worker, lease_seconds=9.0, run_ids=()),
+    ),
+    "bury": ("update_item", lambda store, known: store.bury(known.observer)),
+    "set_cap": ("update_item", lambda store, _: store.set_cap(TENANT, 7)),
+}
+"""Each write of the port, and what it may not be done without."""
+
+
+async def all_of(store: Store, known: Known) -> list[object]:
+    """Return what can be read, of everything that a write would change."""
+    return [
+        await store.list_runs(TENANT),
+        await store.read(TENANT, known.header.run_id),
+        await store.key(TENANT, "", "denied"),
+        await store.workers(),
+        await store.ready(9),
+        await store.version(TENANT, "d" * 64),
+        await store.document(TENANT, "d" * 64),
+        await store.list_values(TENANT, "test"),
+        await store.cap(TENANT),
+    ]
+
+
+@pytest.mark.parametrize("denied", ["transact_write_items", "put_item", "update_item"])
+async def test_st_2_a_role_that_may_not_write_is_told_so_and_has_written_nothing(
+    harness: DynamoHarness, denied: str
+) -> None:
+    """What it may not do alone: the rest of such a call was not done, or cannot be seen."""
+    may_write = False
+
+    async def refuse(call: Call, arguments: Mapping[str, object]) -> Answer:
+        if may_write:
+            return await call(**arguments)
+        raise answer("AccessDeniedException", f"{SECRET} is not authorized to perform")
+
+    hooks: dict[str, Hook] = {denied: refuse}
+
+    def wrap(client: DynamoClient) -> DynamoClient:
+        return hooked(**hooks)(client)
+
+    async with harness.open() as allowed, harness.elsewhere(wrap).open() as store:
+        header = await allowed.header(TENANT, await admission(allowed))
+        observer = await enlisted(allowed, lease_seconds=0.0)
+        known = Known(header, await enlisted(allowed, lease_seconds=0.0), observer)
+        before = await all_of(allowed, known)
+        wanting = [write for needs, write in WRITES.values() if denied in needs.split()]
+        assert len(wanting) >= 3
+        for write in wanting:
+            with pytest.raises(StoreDenied) as caught:
+                await write(store, known)
+            assert "AccessDeniedException" in caught.value.problem
+            assert "UpdateItem" in caught.value.remedy
+            assert SECRET not in "".join(traceback.format_exception(caught.value))
+            assert await all_of(allowed, known) == before
+            assert await all_of(store, known) == before
+        may_write = True
+        for write in wanting:
+            await write(store, known)

@@ -95,7 +95,7 @@ class Trouble:
         if self._stands_still is not None:
             moment = min(moment, self._stands_still)
         found: list[Item] = []
-        for versions in self._versions.values():
+        for versions in map(list, list(self._versions.values())):  # another loop may add some
             seen = [version for version in versions if version.moment <= moment]
             if len(seen) < len(versions):
                 self.struck["lag"] += 1
