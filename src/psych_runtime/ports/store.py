@@ -268,7 +268,10 @@ class Store(Protocol):
         """Return the running Runs of a worker, consistently."""
 
     async def bury(self, observer: str) -> list[str]:
-        """Mark every worker dead whose lease is over, in one statement; return their ids.
+        """Mark every worker dead whose lease is over, each once; return their ids.
+
+        A store without a clock of its own may wait, for less than half a second, for a lease that
+        is about to be over.
 
         Nothing happens unless the observer is alive and has had one whole lease of contact that
         is unbroken to this moment: since + lease <= now, and half its lease is left at least, so
