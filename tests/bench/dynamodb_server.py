@@ -22,22 +22,30 @@ _REGION: Final = "us-east-1"
 class DynamoPlace(NamedTuple):
     """Tables whose names begin with `prefix`, and the driver's own client."""
 
-    url: str
+    address: str
     prefix: str
     client: AioBaseClient
+
+    @property
+    def url(self) -> str:
+        """The URL for workers with leases of `LEASE_SECONDS`, and for those who have time."""
+        return self.url_for(LEASE_SECONDS)
+
+    def url_for(self, lease_seconds: float) -> str:
+        """Return the URL for workers with such leases."""
+        where = f"dynamodb://{_REGION}?endpoint_url={self.address}"
+        return f"{where}&patience_seconds={lease_seconds / 3:g}"
 
 
 @asynccontextmanager
 async def dynamodb_place() -> AsyncIterator[DynamoPlace]:
     """Yield where tables may be made; they are deleted with the block."""
     address, prefix = start_server("aws").url, f"{NAME}_"
-    patience = LEASE_SECONDS / 3
-    url = f"dynamodb://{_REGION}?endpoint_url={address}&patience_seconds={patience:g}"
     with emulator_alone():
         opening = get_session().create_client("dynamodb", region_name=_REGION, endpoint_url=address)
         async with opening as client:
             try:
-                yield DynamoPlace(url, prefix, client)
+                yield DynamoPlace(address, prefix, client)
             finally:
                 await _delete_tables(client, prefix)
 

@@ -34,13 +34,18 @@ async def work(
     pipe: Connection,
     url: str,
     equip: Callable[[Connection], Equipment],
+    *,
+    prefix: str = "",
     lease_seconds: float = 6.0,
+    concurrency: int = 64,
 ) -> None:
     """Be a worker until None comes; another word is answered with the CPU seconds so far."""
     model, tools = equip(pipe)
-    async with open_store(url) as store:
+    async with open_store(url, prefix=prefix) as store:
         worker = Worker(
-            Runtime(store=store, model=model, registry=tools), lease_seconds=lease_seconds
+            Runtime(store=store, model=model, registry=tools),
+            lease_seconds=lease_seconds,
+            concurrency=concurrency,
         )
         running = asyncio.create_task(worker.run())
         pipe.send("ready")
@@ -51,8 +56,8 @@ async def work(
 
 
 @asynccontextmanager
-async def published(url: str) -> AsyncIterator[tuple[Store, Version]]:
+async def published(url: str, prefix: str = "") -> AsyncIterator[tuple[Store, Version]]:
     """Make the tables and publish the agent; yield the store and the Version."""
-    async with open_store(url) as store:
+    async with open_store(url, prefix=prefix) as store:
         await store.migrate()
         yield store, await publish(store, agent(), scope=SCOPE, check=registry())

@@ -15,6 +15,7 @@ class Line:
     """One line of the table: the same rounds of ours and of the yardstick, taken in turn.
 
     `rate`: more is better, so the ratio is turned round; it always says how many times as dear.
+    `at_worst`: what counts is the worst round, not the median: a promise that holds every time.
     `bound` is of the ratio, `limit` of ours, in `unit`. What is counted has no yardstick.
     """
 
@@ -27,11 +28,12 @@ class Line:
     bound: float | None = None
     limit: float | None = None
     rate: bool = False
+    at_worst: bool = False
 
     @property
     def value(self) -> float:
-        """The median of ours."""
-        return median(self.ours)
+        """The median of ours, or the worst."""
+        return self._typical(self.ours)
 
     @property
     def yardstick_value(self) -> float | None:
@@ -48,8 +50,11 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """The median of the rounds' ratios."""
-        return median(self.ratios) if self.yardstick else None
+        """The median of the rounds' ratios, or the worst."""
+        return self._typical(self.ratios) if self.yardstick else None
+
+    def _typical(self, values: Sequence[float]) -> float:
+        return max(values) if self.at_worst else median(values)
 
     @property
     def ratio_at_best(self) -> float | None:

@@ -63,7 +63,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "pickup": _on_loop(waking.measure, "postgres"),
     "reader": _on_loop(reading.measure, "postgres"),
     "durability": _on_loop(lasting.measure, "postgres"),
-    "recovery": _on_loop(recovering.measure, "postgres"),
+    "recovery": _on_loop(recovering.measure, "postgres", "mysql", "mariadb", "aws"),
     "claim": _on_loop(claiming.measure, "postgres"),
     "idle": _on_loop(idling.measure, "postgres"),
 }

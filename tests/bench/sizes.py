@@ -27,7 +27,7 @@ class Sizes:
     burst_runs: int  # to learn of the rate that readers are measured at
     paced_seconds: float  # of one round
     lasting_rounds: int
-    recoveries: int
+    recoveries: int  # on each store
     lease_seconds: float
     waiting: tuple[int, int]  # Runs, tenants
     look_rounds: int

@@ -38,8 +38,15 @@ class Gate:
         """Let requests through and drop what the server says, until `mend`."""
         self._tell("lose")
 
+    def refuse(self) -> None:
+        """Break every connection, and let no new one through, until `mend`."""
+        self._tell("refuse")
+
     def mend(self) -> None:
-        """Break the connections that have lost answers: no network delivers what comes later."""
+        """Do none of this any more.
+
+        Connections that have lost answers break: no network delivers what comes later.
+        """
         self._tell("mend")
 
 
@@ -58,9 +65,12 @@ def _obey(proxy: Proxy, command: str) -> None:
             proxy.delay_seconds = float(seconds)
         case ["lose"]:
             proxy.loses_answers = True
+        case ["refuse"]:
+            proxy.refuses = True
+            proxy.cut()
         case ["mend"]:
             proxy.cut()
-            proxy.loses_answers = False
+            proxy.loses_answers = proxy.refuses = False
         case _:
             raise ValueError(f"no command: {command!r}")
 

@@ -1,6 +1,7 @@
 """Where a chaos run keeps its Runs: a server of its own behind a proxy, or a SQLite file.
 
-DynamoDB is an emulator that keeps all in memory, so it is never restarted; it is slow.
+DynamoDB is an emulator that keeps all in memory, so it is never restarted, but shut off; it is
+slow.
 
 The servers of all other tests are left alone: those here are started in a state folder of their
 own, one run at a time on each, and stopped at the end.
@@ -84,11 +85,25 @@ class NetPlace(Place):
     async def stop(self, process: Process) -> None:
         process.stop()
 
+    @abstractmethod
+    async def take_down(self) -> None:
+        """Let nobody reach it."""
+
+    @abstractmethod
+    async def bring_up(self) -> None:
+        """Let it be there again, at the same port."""
+
 
 class EmulatorPlace(NetPlace):
-    """One that forgets its tables when it is stopped."""
+    """One that forgets its tables when it is stopped: the gate is shut instead."""
 
     share = 0.5
+
+    async def take_down(self) -> None:
+        self.gate.refuse()
+
+    async def bring_up(self) -> None:
+        self.gate.mend()
 
 
 class ServerPlace(NetPlace):
@@ -105,7 +120,6 @@ class ServerPlace(NetPlace):
         await asyncio.to_thread(stop_server, self.name, how)
 
     async def bring_up(self) -> None:
-        """Start it again, at the same port."""
         await asyncio.to_thread(start_server, self.name)
 
 

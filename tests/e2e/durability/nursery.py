@@ -1,8 +1,10 @@
-"""What a worker process is that is killed; each line of input is JSON with the fields of `Job`."""
+"""What a process is that is killed; each line of input is JSON with the fields of `Job`."""
 
 import asyncio
 import json
+import os
 import random
+import signal
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from psych_runtime.tools.policy import AllowAll
 from psych_runtime.tools.reconciled import Reconciled
 from psych_runtime.tools.registry import ToolRegistry
 from psych_schema.model import ModelEvent, ModelRequest
+from tests.functional.engine.harness import admit, agent
 from tests.processes.forks import append, fork_each
 
 TURNS = 3
@@ -27,7 +30,11 @@ BOOKING_SECONDS = 3.0  # for one call: as long as it may still run when its work
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know; effects are lines in `folder`/effects."""
+    """What a process needs to know; effects are lines in `folder`/effects.
+
+    Attributes:
+        admits: whether it starts a Run and dies, and is no worker.
+    """
 
     folder: str
     url: str
@@ -35,6 +42,7 @@ class Job:
     lease_seconds: float
     tools: list[str]
     slow: bool = False
+    admits: bool = False
 
 
 async def while_there(flag: Path) -> None:
@@ -115,5 +123,18 @@ async def work(job: Job) -> None:
         await worker.run()
 
 
+async def admit_and_die(job: Job) -> None:
+    """Start a Run; nothing of this process happens after `dispatch` has returned but its death."""
+    async with open_store(job.url, prefix=job.prefix) as store:
+        await store.migrate()
+        await admit(store, agent(*job.tools))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def live(job: Job) -> None:
+    """Be a process until killed."""
+    await (admit_and_die(job) if job.admits else work(job))
+
+
 if __name__ == "__main__":
-    fork_each(lambda line: work(Job(**json.loads(line))))
+    fork_each(lambda line: live(Job(**json.loads(line))))

@@ -1,4 +1,4 @@
-"""Real processes on one store: killed, stopped, woken (RUN-1, RUN-2, D9)."""
+"""Real processes on one store: killed, stopped, woken (RUN-1, RUN-2, ADM-3, D9)."""
 
 import asyncio
 import random
@@ -46,6 +46,8 @@ from tests.stores.kinds import tables_of
 
 LEASE_SECONDS = 1.0
 CALM_LEASE_SECONDS = 3.0  # where nobody alive may miss it, with many tests on two processors
+SHARED = ("sqlite", "postgresql", "mysql", "mariadb", "dynamodb")
+"""The stores that several processes can share."""
 
 
 class Place(NamedTuple):
@@ -69,22 +71,29 @@ class Hands:
         job = Job(str(self.folder), place.url, place.prefix, lease, list(tools), slow)
         return self._nursery.start(job)
 
+    def start_who_admits(self, *tools: str) -> Process:
+        """Start a process that starts a Run of an agent with `tools`, and is killed at once."""
+        place = self._place
+        job = Job(str(self.folder), place.url, place.prefix, 0.0, list(tools), admits=True)
+        return self._nursery.start(job)
+
     def effects(self) -> list[str]:
         """Return every execution of a tool: name, call id, epoch."""
         file = self.folder / "effects"
         return file.read_text().splitlines() if file.exists() else []
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql", "mariadb", "dynamodb"])
+@pytest.fixture(params=SHARED)
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Where the Runs are: each store that several processes can share, in turn."""
+    """Where the Runs are: each store in turn."""
     if request.param == "dynamodb":
         return Place(*dynamo_place())
     if request.param == "sqlite":
         return Place(f"sqlite:///{tmp_path}/runs.db", "")
     tables = tables_of(request.param)
     await tables.empty()
-    return Place(f"{tables.url}?timeout_seconds={LEASE_SECONDS / 2}", tables.prefix)
+    also = "&" if "?" in tables.url else "?"
+    return Place(f"{tables.url}{also}timeout_seconds={LEASE_SECONDS / 2}", tables.prefix)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +155,23 @@ async def live_workers(store: Store) -> set[str]:
 async def are_alive(store: Store, number: int) -> bool:
     """Tell whether so many workers are alive and real."""
     return len(await live_workers(store)) == number
+
+
+async def test_adm_3_an_admitted_run_outlives_every_process(hands: Hands, place: Place) -> None:
+    """Who admits it is killed when `dispatch` has returned, and there is no other process yet."""
+    admitting = hands.start_who_admits("put")
+    await eventually(admitting.has_ended)
+    async with open_store(place.url, prefix=place.prefix) as store:
+        assert await store.workers() == []
+        admitted = only((await store.list_runs(ACME.tenant)).headers)
+        assert (admitted.state, admitted.epoch) == ("ready", 0)
+        hands.start("put")
+        await run_to_end(store, admitted.run_id)
+
+        attempt = only(await of_type(store, admitted.run_id, AttemptStarted))
+        assert (attempt.epoch, attempt.reason) == (1, "fresh")
+        assert only(await of_type(store, admitted.run_id, RunSettled)).output == "Done."
+    assert len(hands.effects()) == 1
 
 
 async def test_r_5_a_run_of_a_killed_worker_is_taken_by_another(hands: Hands, store: Store) -> None:
@@ -339,6 +365,7 @@ async def test_run_6_killed_in_the_model_call_that_reads_a_message(
     assert len(await of_type(store, run, QueueConsumed)) == 2
 
 
+@pytest.mark.parametrize("place", [*SHARED, "pooled"], indirect=True)
 async def test_run_1_killed_at_twenty_random_instants(hands: Hands, store: Store) -> None:
     """Six Runs, one worker after another killed: each Run ends, exactly as its log says."""
     chance = random.Random(20)

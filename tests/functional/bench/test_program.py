@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.program import PARTS
+from tests.bench.sizes import QUICK
 from tests.services.kinds import KINDS
 
 ROOT = Path(__file__).parents[3]
@@ -46,7 +47,7 @@ LINES = {
     "pickup": ["pickup"],
     "reader": ["reader", "reader_p95"],
     "durability": ["durability_1", "durability_16"],
-    "recovery": ["recovery"],
+    "recovery": [f"{store}_recovery" for store in STORES],
     "claim": ["claim"],
     "idle": ["idle_cpu", "idle_connections"],
 }
@@ -71,7 +72,7 @@ LIMITS = {
     "pickup": 10.0,
     "reader": 10.0,
     "reader_p95": 30.0,
-    "recovery": 7.0,
+    **dict.fromkeys(LINES["recovery"], QUICK.lease_seconds + 1.0),
     "claim": 5.0,
     "idle_cpu": 5.0,
     "idle_connections": 10.0,

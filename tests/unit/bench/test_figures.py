@@ -34,6 +34,14 @@ def test_bench_the_ratio_is_that_of_the_middle_round() -> None:
     assert (found.value, found.yardstick_value) == (6.0, 1.0)
 
 
+def test_bench_a_promise_that_holds_every_time_is_judged_by_the_worst_round() -> None:
+    """The value and the ratio are of the same round; the middle one would keep the limit."""
+    middle = replace(line([6.0, 6.5, 7.5], [6.0] * 3), limit=7.0)
+    worst = replace(middle, at_worst=True)
+    assert (middle.value, middle.verdict) == (6.5, "ok")
+    assert (worst.value, worst.ratio, worst.verdict) == (7.5, 1.25, "ABOVE")
+
+
 def test_bench_the_ratio_of_a_rate_says_how_much_dearer_ours_is() -> None:
     """Half as many a second is twice as dear."""
     assert line([50.0], [100.0], rate=True).ratio == 2.0
