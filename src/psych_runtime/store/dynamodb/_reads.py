@@ -19,6 +19,7 @@ from psych_runtime.store.dynamodb._names import (
     unescaped,
 )
 from psych_runtime.store.dynamodb._wire import Item, instant, size_of, text, text_of
+from psych_runtime.store.units import check_limit
 from psych_schema.base import format_instant, parse_instant
 from psych_schema.dynamodb import (
     document_key,
@@ -104,6 +105,7 @@ async def list_runs(
 
     Where a filter leaves nearly everything out, a page may be short; its cursor leads on.
     """
+    check_limit(limit)
     check_storable(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
     found: list[RunRow] = []
     looked_at = 0
