@@ -6,12 +6,15 @@ from typing import Final
 from tests.services import Servers, servers
 from tests.stores.tables import MysqlTables, PostgresqlTables, SqlTables, own_prefix
 
-__all__ = ["EVERY_STORE", "SQL_SERVERS", "drop_all", "tables_of"]
+__all__ = ["EVERY_STORE", "EVERY_WAY", "SQL_SERVERS", "drop_all", "tables_of"]
 
 SQL_SERVERS: Final = ("postgresql", "postgresql_new", "pooled", "mysql", "mariadb")
 """PostgreSQL in two versions, the first also through a transaction pooler, MySQL and MariaDB."""
 
 EVERY_STORE: Final = ("memory", "sqlite", "postgresql", "mysql", "mariadb", "dynamodb")
+
+EVERY_WAY: Final = (*EVERY_STORE, "pooled")
+"""Each store, PostgreSQL through a transaction pooler, too."""
 
 _DATABASE: Final = "psych_test"
 _USED: Final[set[str]] = set()

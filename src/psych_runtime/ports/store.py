@@ -129,7 +129,10 @@ class Admit(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """Changes of one tenant's Runs, all or none; sent again unchanged when in doubt (R-20)."""
+    """Changes of one tenant's Runs, all or none; sent again unchanged when in doubt (R-20).
+
+    It changes a Run, each once; `keys` are written beside.
+    """
 
     commit_id: str
     tenant: str
@@ -206,8 +209,9 @@ class Store(Protocol):
     what they share is held until the last handle is closed.
     Every method may raise StoreUnavailable, which promises nothing, and answers or raises within
     half a lease, a caller's own turn in a burst not counted. A name or text that is no Unicode is
-    InvalidPayload, whatever it is for; a limit is at least 1. Anything else that is not named is
-    a bug of the adapter.
+    InvalidPayload, whatever it is for. ValueError is a bug of the caller: a limit below 1, a cap
+    below 0, a unit that changes no Run or has a gap, a deletion of too many. Nothing is written
+    then. Anything else that is not named is a bug of the adapter.
     """
 
     async def commit(self, units: Sequence[Unit]) -> list[Answer]:

@@ -50,7 +50,9 @@ from psych_runtime.store.units import (
     OVER,
     admitted,
     changed,
+    check_cap,
     check_deletion,
+    check_limit,
     check_units,
     is_as_seen,
     news_of,
@@ -166,6 +168,8 @@ class MemoryRows:
 
     def read(self, tenant: str, run_id: str, after: int, limit: int | None) -> list[RecordRow]:
         """Return records behind `after`: logs are gapless, so seq tells the place."""
+        if limit is not None:
+            check_limit(limit)
         with self._lock:
             self._header(tenant, run_id)
             first = max(0, after)
@@ -211,6 +215,7 @@ class MemoryRows:
 
     def ready(self, limit: int, after_tenant: str, exclude: Exclude) -> Found:
         """Return claimable Runs (R-15)."""
+        check_limit(limit)
         check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         with self._lock:
             now = self.system.now()
@@ -225,11 +230,13 @@ class MemoryRows:
 
     def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""
+        check_limit(limit)
         with self._lock:
             return list(islice(self._index.overdue(self.system.now(), self._workers.live), limit))
 
     def list_runs(self, tenant: str, wanted: RunFilter, cursor: str | None, limit: int) -> Page:
         """Return a page of a tenant's Runs."""
+        check_limit(limit)
         check_storable(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
         before = None if cursor is None else decode_cursor(cursor)
         with self._lock:
@@ -289,6 +296,7 @@ class MemoryRows:
 
     def set_cap(self, tenant: str, limit: int | None) -> None:
         """Bound how many Runs of a tenant may be running."""
+        check_cap(limit)
         check_storable(tenant)
         with self._lock:
             self._caps.set(tenant, limit)
@@ -300,6 +308,7 @@ class MemoryRows:
 
     def blank(self, tenant: str, run_id: str, limit: int) -> bool:
         """Take contents and salts off; True when none is left."""
+        check_limit(limit)
         with self._lock:
             self._header(tenant, run_id)
             log = self._logs[run_id]

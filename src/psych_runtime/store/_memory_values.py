@@ -50,7 +50,7 @@ class MemoryValues:
 
     def listed(self, tenant: str, kind: str, prefix: str, after: str, limit: int) -> list[KvRow]:
         """Return rows in the order of their keys."""
-        check_range(tenant, kind, prefix, after)
+        check_range(tenant, kind, prefix, after, limit)
         with self._lock:
             rows = sorted(self._rows.get((tenant, kind), {}).items())
         found = (row for key, row in rows if key > after and key.startswith(prefix))

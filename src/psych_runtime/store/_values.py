@@ -7,6 +7,7 @@ from psych_runtime._system import System
 from psych_runtime.errors import InvalidPayload, PayloadTooLarge
 from psych_runtime.ports.store import MAX_VALUE_BYTES, MAX_VALUE_KEY_CHARACTERS
 from psych_runtime.store._storable import check_storable
+from psych_runtime.store.units import check_limit
 
 __all__ = ["behind_all", "check_range", "check_value", "first_revision"]
 
@@ -33,9 +34,13 @@ def check_value(tenant: str, kind: str, key: str, value: str | None = None) -> N
             raise PayloadTooLarge(what=what, size_bytes=size, bound_bytes=MAX_VALUE_BYTES)
 
 
-def check_range(tenant: str, kind: str, prefix: str, after: str) -> None:
-    """Refuse a part of a list that no keys are in. Raises InvalidPayload; ValueError for a kind."""
+def check_range(tenant: str, kind: str, prefix: str, after: str, limit: int) -> None:
+    """Refuse a part of a list that no keys are in.
+
+    InvalidPayload; ValueError for a kind or a limit: a bug of the caller.
+    """
     _check_owner(tenant, kind)
+    check_limit(limit)
     check_storable(prefix, after)
     for text in (prefix, after):
         what = "the prefix or the place in a list of values"

@@ -1,10 +1,19 @@
-"""What every adapter does with a unit before and beside writing it (R-1)."""
+"""What every adapter does with a unit before and beside writing it, and what it refuses (R-1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from psych_runtime.ports.store import UNSET, Admit, After, Change, HeaderChange, Remaining, Unit
+from psych_runtime.ports.store import (
+    UNCAPPED,
+    UNSET,
+    Admit,
+    After,
+    Change,
+    HeaderChange,
+    Remaining,
+    Unit,
+)
 from psych_runtime.store._notices import Heads, News
 from psych_schema.common import RunPhase
 from psych_schema.store import RunRow
@@ -14,7 +23,9 @@ __all__ = [
     "OVER",
     "admitted",
     "changed",
+    "check_cap",
     "check_deletion",
+    "check_limit",
     "check_units",
     "edit_open",
     "enters",
@@ -30,11 +41,13 @@ MAX_DELETED: Final = 90  # Runs of one delete_runs
 
 
 def check_units(units: Sequence[Unit]) -> None:
-    """Refuse what no writer may send, before anything is written: a gap, a foreign row.
+    """Refuse what no writer may send, before anything is written: nothing, a gap, a foreign row.
 
     ValueError: a bug of the writer. Nothing that a user does leads here.
     """
     for unit in units:
+        if not unit.changes:
+            raise ValueError(f"unit {unit.commit_id}: it changes no Run; keys go beside a change")
         if len(unit.changes) > 1:
             _check_distinct(unit, "run", [change.run_id for change in unit.changes])
         if unit.keys:
@@ -44,6 +57,8 @@ def check_units(units: Sequence[Unit]) -> None:
             if isinstance(change, Admit):
                 head = 0
                 _check_tenant(unit, (change.header.tenant,))
+                if not change.records:
+                    raise ValueError(f"unit {unit.commit_id}: an admission without a record")
                 if change.header.head != len(change.records):
                     raise ValueError(f"unit {unit.commit_id}: an admission's head is its last seq")
             else:
@@ -156,6 +171,18 @@ def check_deletion(headers: Sequence[RunRow]) -> None:
         raise ValueError(f"{len(headers)} runs to delete, at most {MAX_DELETED} at once")
     if len({header.run_id for header in headers}) != len(headers):
         raise ValueError("the same run to delete twice")
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a page that nothing fits into. ValueError: a bug of the caller."""
+    if limit < 1:
+        raise ValueError(f"a limit of {limit}, at least 1")
+
+
+def check_cap(limit: int | None) -> None:
+    """Refuse a bound that no row of a cap keeps as one. ValueError: a bug of the caller."""
+    if limit is not None and not 0 <= limit < UNCAPPED:
+        raise ValueError(f"a cap of {limit}, 0 to {UNCAPPED - 1}")
 
 
 def is_as_seen(tenant: str, now: RunRow | None, seen: RunRow) -> bool:

@@ -1,6 +1,7 @@
 """Settled Runs for operations: alone, in a thread, with a key, as a child."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import batched
 from typing import Final
 
 from psych_runtime.ports.answers import Committed
@@ -19,18 +20,49 @@ CALL: Final = "call_" + "1" * 26
 START: Final = datetime(2026, 11, 29, 20, tzinfo=UTC)
 """When the first record of a Run was written, unless it was made later."""
 
+_AT_ONCE: Final = 20
 
-async def commit(store: Store, unit: Unit) -> None:
-    """Commit one unit, which must be taken."""
-    assert await store.commit([unit]) == [Committed()]
+
+async def commit(store: Store, *units: Unit) -> None:
+    """Commit units, each of which must be taken."""
+    assert await store.commit(units) == [Committed()] * len(units)
+
+
+def reference(row: RunRow, head: int) -> Unit:
+    """Return the unit that says in a header that another Run goes on with it."""
+    change = Change(row.run_id, head, None, (), HeaderChange(referenced=True))
+    return Unit(f"com_{row.run_id[4:]}", row.tenant, (change,))
 
 
 async def refer(store: Store, row: RunRow) -> None:
     """Say in a header that another Run goes on with it."""
-    edit = HeaderChange(referenced=True)
     head = (await store.header(row.tenant, row.run_id)).head
-    commit_id = f"com_{row.run_id[4:]}"
-    await commit(store, Unit(commit_id, row.tenant, (Change(row.run_id, head, None, (), edit),)))
+    await commit(store, reference(row, head))
+
+
+def lived(
+    number: int,
+    *,
+    tenant: str = "acme",
+    after: LogBuilder | None = None,
+    hours: float = 0.0,
+    ends: bool = True,
+    **fields: object,
+) -> LogBuilder:
+    """Return a Run of one turn; `number` tells its ids from others', `hours` is how much later."""
+    system = CountingSystem(start=START + timedelta(hours=hours), first_id=number * 1000)
+    log = LogBuilder(tenant=tenant, system=system, records_per_unit=90)
+    if after is not None:
+        last = after.header
+        fields["thread"] = ThreadRef(
+            id=last.thread, position=last.position + 1, previous=last.run_id
+        )
+    log.admit(f"question {number}", **fields)
+    log.claim()
+    log.turn(text=f"answer {number}")
+    if ends:
+        log.settle()
+    return log
 
 
 async def settled(
@@ -44,38 +76,32 @@ async def settled(
     ends: bool = True,
     **fields: object,
 ) -> LogBuilder:
-    """Write a Run of one turn; `number` tells its ids from others', `hours` is how much later.
+    """Write a Run of one turn.
 
     With `after` it goes on with a thread; with `key` that key has admitted it. When it does not
     end, it is running.
     """
-    system = CountingSystem(start=START + timedelta(hours=hours), first_id=number * 1000)
-    log = LogBuilder(tenant=tenant, system=system)
-    if after is not None:
-        last = after.header
-        fields["thread"] = ThreadRef(
-            id=last.thread, position=last.position + 1, previous=last.run_id
-        )
-    log.admit(f"question {number}", key=key, **fields)
-    log.claim()
-    log.turn(text=f"answer {number}")
-    if ends:
-        log.settle()
-    await log.commit_to(store)
+    log = lived(number, tenant=tenant, after=after, hours=hours, ends=ends, key=key, **fields)
+    admission, *rest = log.units()
     if key is not None:
-        await commit(
-            store, Unit(log.system.new_id("com"), tenant, (), (key_row(key, tenant=tenant),))
-        )
+        admission = admission._replace(keys=(key_row(key, tenant=tenant),))
+    await log.put_texts(store)
+    await commit(store, admission, *rest)
     if after is not None:
         await refer(store, after.header)
     return log
 
 
 async def line(store: Store, count: int, *, first: int = 1) -> list[LogBuilder]:
-    """Write a thread of settled Runs."""
+    """Write a thread of settled Runs, a few in one call."""
     logs: list[LogBuilder] = []
     for number in range(first, first + count):
-        logs.append(await settled(store, number, after=logs[-1] if logs else None))
+        logs.append(lived(number, after=logs[-1] if logs else None))
+    await logs[0].put_texts(store)
+    for some in batched(logs, _AT_ONCE):
+        await commit(store, *[unit for log in some for unit in log.units()])
+    for some in batched(logs[:-1], _AT_ONCE):
+        await commit(store, *[reference(log.header, log.header.head) for log in some])
     return logs
 
 

@@ -6,6 +6,7 @@ from psych_runtime import Cap, InvalidArgument, administrator
 from psych_runtime.ports.answers import CapReached, Committed
 from psych_runtime.ports.store import Store
 from psych_runtime.store.contract._build import admission, claim
+from tests.stores.opening import IN_PROCESS
 
 
 async def test_r_15_an_administrator_sets_and_lifts_caps(store: Store) -> None:
@@ -25,6 +26,7 @@ async def test_r_15_an_administrator_sets_and_lifts_caps(store: Store) -> None:
     assert await hands.cap("globex") is None
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("limit", [-1, True, 1.5, "2", 2**31 - 1])
 async def test_r_15_a_cap_is_a_whole_number(store: Store, limit: object) -> None:
     """Nothing is set for what is none."""
@@ -33,6 +35,7 @@ async def test_r_15_a_cap_is_a_whole_number(store: Store, limit: object) -> None
     assert await store.cap("acme") is None
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("tenant", ["", "x" * 129, None])
 async def test_r_15_a_tenant_has_a_name(store: Store, tenant: object) -> None:
     """One that no Scope could have is refused."""

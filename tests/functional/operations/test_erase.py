@@ -30,6 +30,7 @@ from psych_schema.record import Record, RunErased
 from psych_schema.spec import AgentSpec, ModelRef
 from tests.functional.engine.flaky import Flaky, lost_acknowledgement
 from tests.functional.operations.lines import ACME, CALL, OTHER, kept_contents, line, settled
+from tests.stores.opening import IN_PROCESS
 
 SPEC = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="scripted"))
 
@@ -216,6 +217,7 @@ async def test_sec_3_another_tenant_erases_nothing(store: Store) -> None:
     assert await kept_contents(store, log) > 0
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("by", [None, "", "x" * 257, 7])
 async def test_r_11_somebody_erases(store: Store, by: object) -> None:
     """Without a name nothing is written."""
@@ -225,6 +227,7 @@ async def test_r_11_somebody_erases(store: Store, by: object) -> None:
     assert (await store.header("acme", log.run_id)).head == len(log.rows)
 
 
+@IN_PROCESS
 async def test_r_11_blobs_of_the_run_go_as_well(store: Store) -> None:
     """Those of other Runs stay, also when their bytes are the same."""
     log, other = await settled(store, 1), await settled(store, 2)

@@ -29,6 +29,7 @@ from tests.functional.operations.lines import (
     refer,
     settled,
 )
+from tests.stores.opening import IN_PROCESS
 
 SPEC: Final = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="scripted"))
 LATER: Final = START + timedelta(hours=1)
@@ -137,6 +138,7 @@ async def test_st_6_a_limit_bounds_one_purge(store: Store) -> None:
     assert sorted(gone) == sorted(log.run_id for log in logs)
 
 
+@IN_PROCESS
 async def test_st_6_a_long_thread_goes_from_its_beginning(store: Store) -> None:
     """More Runs than a store deletes at once: what an outage leaves goes the next time."""
     logs = await line(store, 95)
@@ -149,6 +151,7 @@ async def test_st_6_a_long_thread_goes_from_its_beginning(store: Store) -> None:
     assert await purge(flaky, scope=ACME, before=LATER) == left
 
 
+@IN_PROCESS
 async def test_st_6_a_long_thread_that_is_gone_on_with_keeps_its_end(store: Store) -> None:
     """Between two parts somebody refers to its tail: nothing behind is deleted."""
     logs = await line(store, 185)
@@ -170,6 +173,7 @@ async def test_st_6_a_long_thread_is_deleted_in_parts(store: Store) -> None:
     assert (await store.list_runs("acme")).headers == ()
 
 
+@IN_PROCESS
 async def test_st_6_blobs_of_purged_runs_go_as_well(store: Store) -> None:
     """Those of other Runs stay."""
     old, young = await settled(store, 1), await settled(store, 2, hours=2)
@@ -183,6 +187,7 @@ async def test_st_6_blobs_of_purged_runs_go_as_well(store: Store) -> None:
     assert len(await blob.listed("acme", young.run_id)) == 1
 
 
+@IN_PROCESS
 @pytest.mark.parametrize("before", [None, "2026-11-29", datetime(2026, 11, 29)])  # noqa: DTZ001
 async def test_st_6_an_instant_has_a_time_zone(store: Store, before: object) -> None:
     """Nothing is deleted for what is none."""

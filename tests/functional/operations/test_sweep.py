@@ -6,6 +6,7 @@ from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.store.contract._build import Text, sealed
 from psych_runtime.testing import LogBuilder
 from tests.functional.operations.lines import ACME, START, commit, settled
+from tests.stores.opening import IN_PROCESS
 
 NAMED, ORPHAN = b"named by a record", b"named by nobody"
 
@@ -69,6 +70,7 @@ async def test_r_23_blobs_of_an_erased_run_go(store: Store) -> None:
     assert await kept(blob, log) == set()
 
 
+@IN_PROCESS
 async def test_r_23_young_blobs_are_left_alone(store: Store) -> None:
     """The record that names one may be on its way; a day is what one has by default."""
     blob = MemoryBlobStore()
@@ -80,6 +82,7 @@ async def test_r_23_young_blobs_are_left_alone(store: Store) -> None:
     assert await sweep(store, blob, older_than_seconds=0) == 1
 
 
+@IN_PROCESS
 async def test_r_23_every_page_of_owners_is_swept(store: Store) -> None:
     """More Runs than one page has, of several tenants."""
     blob = MemoryBlobStore()

@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 
 from psych_runtime.ports.store import Store
-from psych_runtime.store.memory import MemoryStore
-from psych_runtime.store.open import open_store
+from tests.stores.opening import new_store
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    """An empty, migrated store."""
-    if request.param == "memory":
-        opened: Store = MemoryStore()
-    else:
-        opened = open_store(f"sqlite:///{tmp_path / 'runs.db'}")
-    async with opened:
-        await opened.migrate()
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each store in turn; a test may name others."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+async def store(kind: str, tmp_path: Path) -> AsyncIterator[Store]:
+    """An empty, migrated store of the kind."""
+    async with new_store(kind, tmp_path) as opened:
         yield opened

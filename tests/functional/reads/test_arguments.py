@@ -40,6 +40,7 @@ from psych_runtime.ports.store import Store
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.testing import FakeModel
 from tests.functional.reads.logs import ACME, lived
+from tests.stores.opening import EVERYWHERE
 
 SPEC = AgentSpec(name="one", instructions="Say a.", model=ModelRef(model="scripted"))
 HUGE = 2**63
@@ -188,6 +189,7 @@ async def test_str_1_after_is_a_seq(store: Store, name: str, after: object) -> N
     )
 
 
+@EVERYWHERE
 async def test_str_1_the_largest_seq_is_behind_every_log(store: Store) -> None:
     """The bound itself is none of them that are refused."""
     log = lived()
@@ -213,6 +215,7 @@ async def test_st_5_a_limit_is_one_or_more(store: Store, limit: object) -> None:
         assert await refused(call) == ("limit", "pass a whole number, 1 to 9223372036854775807")
 
 
+@EVERYWHERE
 async def test_st_5_the_largest_limit_gives_every_run(store: Store) -> None:
     """It is no error of a store."""
     log = lived()

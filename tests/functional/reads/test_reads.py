@@ -14,6 +14,7 @@ from psych_schema.common import Scope
 from psych_schema.spec import AgentSpec, CodeTool, ModelRef
 from psych_schema.store import RunRow
 from tests.functional.reads.logs import ACME, OTHER, append, lived, mark_corrupt
+from tests.stores.opening import EVERYWHERE
 
 SPEC = AgentSpec(
     name="biller",
@@ -113,6 +114,7 @@ async def test_state_is_the_fold_of_the_log(store: Store) -> None:
     assert dict(found.objects) == dict(log.state.objects)
 
 
+@EVERYWHERE
 async def test_records_come_in_order_from_anywhere(store: Store) -> None:
     """after and limit cut, without a wait."""
     log = lived()
@@ -124,6 +126,7 @@ async def test_records_come_in_order_from_anywhere(store: Store) -> None:
     assert await records(store, log.run_id, scope=ACME, after=len(whole)) == []
 
 
+@EVERYWHERE
 async def test_pub_3_status_says_which_tool_no_live_worker_has(store: Store) -> None:
     """The Version's grants against the tools of those that are alive."""
     log = await billing(store)
@@ -213,6 +216,7 @@ async def test_log_3_status_of_a_run_marked_corrupt_says_so(store: Store) -> Non
         await state(store, log.run_id, scope=ACME)
 
 
+@EVERYWHERE
 @pytest.mark.parametrize("form", ["", "B261129200001000000?"])
 async def test_log_4_a_newer_record_is_shown_as_blocked_and_refused_as_newer(
     store: Store, form: str
@@ -262,6 +266,7 @@ async def test_st_7_a_view_is_of_one_moment() -> None:
     assert second.lifecycle == "done"
 
 
+@EVERYWHERE
 async def test_st_5_list_runs_is_filtered_and_paged(store: Store) -> None:
     """Newest first, one tenant's, and a cursor that ends."""
     logs = [lived(first_id=1000 * n) for n in range(1, 4)]
@@ -282,6 +287,7 @@ async def test_st_5_list_runs_is_filtered_and_paged(store: Store) -> None:
     assert (await list_runs(store, scope=OTHER)).headers == ()
 
 
+@EVERYWHERE
 async def test_st_5_list_runs_filters_by_thread_and_version(store: Store) -> None:
     """Each filter alone, and both together."""
     log = lived()

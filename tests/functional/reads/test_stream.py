@@ -16,6 +16,7 @@ from psych_runtime.testing import LogBuilder
 from psych_schema.record import Record, TurnStarted
 from tests.functional.reads.faulty import DeafStore, FlakyStore
 from tests.functional.reads.logs import ACME, OTHER, append, commit, lived, mark_corrupt
+from tests.stores.opening import EVERYWHERE
 
 
 async def read_all(store: Store, log: LogBuilder, after: int = 0) -> list[Record]:
@@ -26,6 +27,7 @@ def written(log: LogBuilder) -> list[Record]:
     return [entry.record for entry in log.entries]
 
 
+@EVERYWHERE
 async def test_str_1_a_settled_run_is_streamed_whole_and_ends(store: Store) -> None:
     """Exactly what was committed, as it was committed."""
     log = lived()
@@ -34,6 +36,7 @@ async def test_str_1_a_settled_run_is_streamed_whole_and_ends(store: Store) -> N
     assert await read_all(store, log) == written(log)
 
 
+@EVERYWHERE
 async def test_str_1_a_reader_cut_at_any_record_goes_on_behind_it(store: Store) -> None:
     """Every cut: nothing is lost, nothing comes twice."""
     log = lived()
@@ -44,6 +47,7 @@ async def test_str_1_a_reader_cut_at_any_record_goes_on_behind_it(store: Store) 
         assert await read_all(store, log, after=cut) == whole[cut:]
 
 
+@EVERYWHERE
 async def test_str_1_a_reader_sees_records_as_they_are_committed(store: Store) -> None:
     """It began before the first turn, and ends with the Run."""
     log = lived()
@@ -94,6 +98,7 @@ async def test_str_1_a_reader_in_another_process_follows_live(tmp_path: Path) ->
     ]
 
 
+@EVERYWHERE
 async def test_str_1_a_reader_that_is_ahead_waits_for_its_record(store: Store) -> None:
     """`after` may name a record that does not exist yet."""
     log = lived()
@@ -107,6 +112,7 @@ async def test_str_1_a_reader_that_is_ahead_waits_for_its_record(store: Store) -
     assert await reader == written(log)[5:]
 
 
+@EVERYWHERE
 async def test_str_1_a_log_of_several_pages_is_read_to_its_end(store: Store) -> None:
     """Page boundaries are the reader's own affair."""
     log = LogBuilder(records_per_unit=90)
@@ -164,6 +170,7 @@ async def test_str_1_reads_that_do_not_follow_are_told_of_a_store_that_is_away()
         await records(store, log.run_id, scope=ACME)
 
 
+@EVERYWHERE
 async def test_str_2_a_reader_that_goes_away_cancels_nothing(store: Store) -> None:
     """The Run is as it was, and the next reader sees all of it."""
     log = lived()
@@ -199,6 +206,7 @@ async def test_str_2_a_reader_that_never_reads_delays_nothing(store: Store) -> N
         assert await read_all(store, log) == written(log)
 
 
+@EVERYWHERE
 async def test_stream_of_an_erased_run_ends_with_the_erasure(store: Store) -> None:
     """run.erased is the one record behind the end."""
     log = lived()
@@ -221,6 +229,7 @@ async def test_sec_4_another_tenants_run_is_not_found(store: Store) -> None:
     assert caught.value.run_id == log.run_id
 
 
+@EVERYWHERE
 async def test_log_3_a_run_marked_corrupt_ends_the_stream_with_the_reason(store: Store) -> None:
     """What can be read comes first; the reason is the fold's."""
     log = LogBuilder()
@@ -246,6 +255,7 @@ async def test_log_3_a_run_marked_corrupt_ends_the_stream_with_the_reason(store:
     assert (caught.value.reason, caught.value.seq) == ("turn_follows", 3)
 
 
+@EVERYWHERE
 async def test_log_3_a_reader_that_waits_learns_that_the_run_is_corrupt(store: Store) -> None:
     """The mark moves no head; the waiting reader finds it nevertheless."""
     log = LogBuilder()
@@ -260,6 +270,7 @@ async def test_log_3_a_reader_that_waits_learns_that_the_run_is_corrupt(store: S
     assert (caught.value.reason, caught.value.seq) == ("marked_corrupt", 1)
 
 
+@EVERYWHERE
 async def test_log_3_a_row_that_nobody_can_read_ends_the_stream(store: Store) -> None:
     """Whatever its header says."""
     log = LogBuilder()
@@ -272,6 +283,7 @@ async def test_log_3_a_row_that_nobody_can_read_ends_the_stream(store: Store) ->
     assert (caught.value.reason, caught.value.seq) == ("unreadable", 2)
 
 
+@EVERYWHERE
 async def test_log_6_a_row_that_does_not_follow_the_one_before_ends_the_stream(
     store: Store,
 ) -> None:

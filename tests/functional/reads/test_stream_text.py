@@ -10,6 +10,7 @@ from psych_runtime.testing import CountingSystem, FakeModel, LogBuilder
 from psych_schema.model import ReasoningPart, TextPart
 from psych_schema.record import Broken, ModelDelta, Said
 from tests.functional.reads.logs import ACME, mark_corrupt
+from tests.stores.opening import EVERYWHERE
 
 
 def claimed() -> LogBuilder:
@@ -298,6 +299,7 @@ async def test_log_3_stream_text_of_a_corrupt_run_raises(store: Store) -> None:
         await anext(reading)
 
 
+@EVERYWHERE
 async def test_run_11_a_real_run_streams_its_retry_as_a_replacement(store: Store) -> None:
     """A provider that breaks off mid-token, a worker that tries again, a reader that follows."""
     model = FakeModel().aborts_mid_token("It w").turn(text="It is 42, they say.")

@@ -28,6 +28,7 @@ from psych_runtime import (
 )
 from psych_runtime.core.codec import seal, sha256
 from psych_runtime.core.rebuild import rebuild
+from psych_runtime.ports.answers import Committed
 from psych_runtime.ports.store import Change, HeaderChange, Sealed, Store, Unit
 from psych_runtime.store.memory import MemoryStore
 from psych_runtime.store.open import open_store
@@ -40,6 +41,7 @@ from psych_schema.record import ContextCompacted, ModelDelta
 from psych_schema.spec import AgentSpec, CodeTool, ModelRef
 from psych_schema.store import RecordRow, RunRow
 from tests.functional.reads.logs import ACME, OTHER, append, commit, lived, mark_corrupt
+from tests.stores.opening import EVERYWHERE
 from tests.unit.core.logs import whole_log
 
 UNKNOWN_HEAD: Final = "a" * 64
@@ -88,6 +90,7 @@ def columns(view: VerificationView) -> list[str]:
     return [one.column for one in view.problems if one.column is not None]
 
 
+@EVERYWHERE
 async def test_log_6_a_log_as_it_was_written_is_consistent(store: Store) -> None:
     """In every store; the verdict in full."""
     log = lived()
@@ -105,8 +108,19 @@ async def test_log_6_a_log_as_it_was_written_is_consistent(store: Store) -> None
     )
 
 
+@EVERYWHERE
 async def test_log_6_a_log_of_every_record_type_is_consistent(store: Store) -> None:
-    """As it grows, too: a Run under way has a head like any other."""
+    """Whatever form its rows are kept in, in every store."""
+    log = whole_log()
+    await log.put_texts(store)
+    units = log.units()
+    assert await store.commit(units) == [Committed()] * len(units)
+    view = await verify(store, log.run_id, scope=ACME, expected_head=log.header.head_hash)
+    assert (view.problems, view.records, view.proven) == ((), len(log.rows), True)
+
+
+async def test_log_6_a_log_that_grows_is_consistent(store: Store) -> None:
+    """A Run under way has a head like any other."""
     log = whole_log()
     await log.put_texts(store)
     for unit in log.units():
@@ -142,6 +156,7 @@ async def test_r_11_a_head_that_was_kept_proves_the_log_up_to_it(store: Store, s
     assert (view.consistent, view.proven, view.expected_seq) == (True, True, seq)
 
 
+@EVERYWHERE
 async def test_r_11_the_head_of_a_report_is_proven_when_the_run_has_gone_on(store: Store) -> None:
     """What was kept early still holds."""
     log = lived()
@@ -465,6 +480,7 @@ async def test_log_3_a_conversation_that_nobody_can_build_is_found(store: Store)
     assert found(view) == [("upto_unknown", place.seq + 1)]
 
 
+@EVERYWHERE
 async def test_r_16_a_newer_record_is_no_corruption_and_its_chain_is_proven(store: Store) -> None:
     """What this build cannot read it can hash; the verdict names the version that it needs."""
     log = lived()
@@ -736,6 +752,7 @@ async def test_r_11_a_content_that_was_written_without_a_salt_is_found(file: Fil
     assert ("content_without_salt", LAST) in found(await look(file, log))
 
 
+@EVERYWHERE
 async def test_log_6_what_a_worker_has_done_is_consistent_with_all_texts_that_it_names(
     store: Store,
 ) -> None:

@@ -11,6 +11,7 @@ from psych_runtime.ports.store import Store
 from psych_runtime.testing import LogBuilder
 from tests.functional.reads.faulty import DeafStore, FlakyStore
 from tests.functional.reads.logs import ACME, OTHER, commit, lived, mark_corrupt
+from tests.stores.opening import EVERYWHERE
 
 type Until = Literal["settled", "suspended"] | int
 
@@ -39,6 +40,7 @@ async def test_wait_returns_at_once_for_a_settled_run(store: Store) -> None:
     assert found.ended.state == "completed"
 
 
+@EVERYWHERE
 async def test_wait_returns_when_the_run_settles(store: Store) -> None:
     """Whoever settles it, from whichever handle."""
     log = lived()
@@ -53,6 +55,7 @@ async def test_wait_returns_when_the_run_settles(store: Store) -> None:
     assert (await waiting).head == len(log.entries)
 
 
+@EVERYWHERE
 async def test_wait_until_suspended_returns_when_somebody_is_asked(store: Store) -> None:
     """The status names what is asked."""
     log = asking()
@@ -72,6 +75,7 @@ async def test_wait_until_suspended_returns_when_the_run_settles(store: Store) -
     assert (await wait(store, log.run_id, scope=ACME, until="suspended")).lifecycle == "done"
 
 
+@EVERYWHERE
 async def test_run_14_wait_until_suspended_does_not_count_a_parked_retry(store: Store) -> None:
     """Nobody is asked for anything: it goes on by itself."""
     log = LogBuilder()
@@ -86,6 +90,7 @@ async def test_run_14_wait_until_suspended_does_not_count_a_parked_retry(store: 
         await wait(store, log.run_id, scope=ACME, until="suspended", timeout_seconds=0)
 
 
+@EVERYWHERE
 async def test_wait_until_a_seq_returns_when_the_log_is_there(store: Store) -> None:
     """The record itself may be any."""
     log = lived()
@@ -160,6 +165,7 @@ async def test_wait_says_when_it_was_the_store_that_kept_it() -> None:
         await wait(store, log.run_id, scope=ACME, timeout_seconds=0)
 
 
+@EVERYWHERE
 async def test_log_3_wait_for_a_corrupt_run_raises(store: Store) -> None:
     """It will never get there."""
     log = LogBuilder()

@@ -25,6 +25,7 @@ from psych_runtime.store._memory_caps import MemoryCaps
 from psych_runtime.store._order import ANY_RUN, NOTHING_EXCLUDED
 from psych_runtime.store.memory import MemoryStore
 from psych_schema.store import KeyRow, RecordRow, RunRow
+from tests.functional.store.broken_refusals import BROKEN_REFUSALS
 from tests.functional.store.broken_values import BROKEN_VALUES
 from tests.functional.store.harness import ManualSystem
 
@@ -136,6 +137,15 @@ class StarvesTenants(MemoryStore):
         tenants = list(dict.fromkeys(row.tenant for row in found.headers))
         grouped = sorted(found.headers, key=lambda row: tenants.index(row.tenant))
         return found._replace(headers=tuple(grouped[:limit]))
+
+
+class StartsWithTheFirst(MemoryStore):
+    """Gives every worker the Runs of the same tenants."""
+
+    async def ready(
+        self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
+    ) -> Found:
+        return await super().ready(limit, exclude=exclude)
 
 
 class IgnoresExclusions(MemoryStore):
@@ -626,6 +636,7 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (RefusesLongTexts, "a_text_of_the_largest_size_is_kept"),
     (LosesOrder, "a_tenants_runs_come_by_priority_then_time"),
     (StarvesTenants, "tenants_take_turns_behind_the_cursor"),
+    (StartsWithTheFirst, "racing_workers_claim_everything_in_three_rounds"),
     (IgnoresExclusions, "what_a_worker_cannot_run_is_left_out"),
     (AnswersWithoutWriting, "what_was_answered_is_there_for_another_handle"),
     (RenewsTheDead, "a_dead_worker_never_renews"),
@@ -681,6 +692,7 @@ BROKEN: Final[tuple[tuple[type[MemoryStore], str], ...]] = (
     (TellsOnce, "a_lost_hint_costs_latency_only"),
     (ReadsBackslashes, "names_are_never_code"),
     (ComparesWithoutPadding, "names_that_look_alike_are_apart"),
+    *BROKEN_REFUSALS,
     *BROKEN_VALUES,
 )
 """Each broken store, and the check that must notice it."""

@@ -8,11 +8,14 @@ import pytest
 
 from psych_runtime.errors import StoreUnavailable
 from psych_runtime.ports.answers import Committed
-from psych_runtime.store.contract._build import TENANT, admission, admit, change, unit
+from psych_runtime.store.contract._build import TENANT, admission, admit, change, unit, write
 from psych_runtime.store.open import open_store
+from psych_runtime.store.sqlite._connect import SqliteOptions
+from psych_runtime.store.sqlite.store import SqliteStore
 from tests.functional.store.processes import go, next_line, started, url_of
 
 _EACH = 40
+_LOOK = "PRAGMA data_version"
 
 
 @pytest.fixture
@@ -106,6 +109,40 @@ async def test_str_1_a_commit_of_another_process_ends_a_wait(path: Path) -> None
             go(process)
             assert await asyncio.gather(*waits) == [frozenset({run_id})] * 3
             await twin.close()
+
+
+async def test_str_1_one_statement_asks_for_every_run_that_is_waited_for(path: Path) -> None:
+    """A look for a hundred and one Runs costs what it costs for one."""
+    first = await _migrated(path)
+    others = [admit() for _ in range(100)]
+    run_ids = [first, *[one.run_id for one in others]]
+    asked: list[str] = []
+
+    async def all_were_asked_for() -> list[str]:
+        """Wait for it, and for two looks that found nothing new; return what asked for heads."""
+        while True:
+            found = [text for text in asked if text != _LOOK]
+            named = all(any(one in text for text in found) for one in run_ids)
+            if named and asked[-2:] == [_LOOK] * 2:
+                return found
+            await asyncio.sleep(0.001)
+
+    async with SqliteStore(SqliteOptions(path=str(path))) as store:
+        await write(store, *map(unit, others))
+        await store._read(lambda connection: connection.set_trace_callback(asked.append))
+        with started(path, "append", first) as process:
+            assert await asyncio.to_thread(next_line, process) == "ready"
+            waits = [asyncio.create_task(store.wait(TENANT, {one: 1}, 60)) for one in run_ids]
+            await all_were_asked_for()
+            asked.clear()
+            go(process)
+            assert await waits[0] == frozenset({first})
+        [text] = await all_were_asked_for()
+        assert text.count("SELECT") == 2  # the other one unpacks the ids
+        assert [waiting.done() for waiting in waits[1:]] == [False] * 100
+        for waiting in waits:
+            waiting.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
 
 
 async def test_st_4_two_processes_migrate_at_once(path: Path) -> None:

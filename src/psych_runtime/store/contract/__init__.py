@@ -22,6 +22,7 @@ from psych_runtime.store.contract import (
     outages,
     racing,
     reading,
+    refusing,
     removing,
     swapping,
 )
@@ -37,6 +38,7 @@ CHECKS: Final[tuple[Check, ...]] = checks.checks_in(
     claiming,
     capping,
     removing,
+    refusing,
     swapping,
     living,
     handling,

@@ -316,6 +316,7 @@ async def what_no_store_keeps_is_refused(harness: Harness) -> None:
 
 def _asks(store: Store, run_id: str, odd: str) -> tuple[tuple[str, _Ask], ...]:
     """Return what asks for names that no store keeps, or to keep such texts."""
+    row = admit().header.model_copy(update={"run_id": odd})
     return (
         ("a header", lambda: store.header(TENANT, odd)),
         ("a header of a tenant", lambda: store.header(odd, run_id)),
@@ -335,6 +336,7 @@ def _asks(store: Store, run_id: str, odd: str) -> tuple[tuple[str, _Ask], ...]:
         ("a cap", lambda: store.cap(odd)),
         ("a cap to set", lambda: store.set_cap(odd, 1)),
         ("a Run to blank", lambda: store.blank(TENANT, odd)),
+        ("a Run to delete", lambda: store.delete_runs(TENANT, [row])),
         ("a key to delete", lambda: store.delete_runs(TENANT, (), [odd])),
     )
 
@@ -342,17 +344,20 @@ def _asks(store: Store, run_id: str, odd: str) -> tuple[tuple[str, _Ask], ...]:
 def _asks_of_workers(store: Store, odd: str) -> tuple[tuple[str, _Ask], ...]:
     """Return what names workers, or Runs for them."""
 
-    def enlist(worker: str, build: str) -> Awaitable[object]:
-        return store.enlist(worker, lease_seconds=_LONG, build=build, tools=())
+    def enlist(worker: str, build: str, *tools: str) -> Awaitable[object]:
+        return store.enlist(worker, lease_seconds=_LONG, build=build, tools=tools)
 
     return (
         ("a worker", lambda: enlist(odd, "b")),
         ("a worker's build", lambda: enlist("wrk_1", odd)),
+        ("a worker's tool", lambda: enlist("wrk_1", "b", odd)),
         ("a renewal", lambda: store.renew(odd, lease_seconds=_LONG, run_ids=())),
+        ("a Run to renew", lambda: store.renew("wrk_1", lease_seconds=_LONG, run_ids=(odd,))),
         ("an observer", lambda: store.bury(odd)),
         ("a holder", lambda: store.held_by(odd)),
         ("a cursor over tenants", lambda: store.ready(1, after_tenant=odd)),
         ("a Run in hand", lambda: store.ready(1, exclude=Exclude(run_ids=(odd,)))),
+        ("a Version", lambda: store.ready(1, exclude=Exclude(versions=(odd,)))),
     )
 
 

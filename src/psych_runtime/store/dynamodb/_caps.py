@@ -7,6 +7,7 @@ from psych_runtime.store.dynamodb._failures import Refused
 from psych_runtime.store.dynamodb._items import cap_of
 from psych_runtime.store.dynamodb._names import key_of
 from psych_runtime.store.dynamodb._wire import number, text
+from psych_runtime.store.units import check_cap
 from psych_schema.dynamodb import cap_key
 from psych_schema.store import CapRow
 
@@ -15,6 +16,7 @@ __all__ = ["read_cap", "set_cap"]
 
 async def set_cap(ask: Ask, tenant: str, limit: int | None) -> None:
     """Set or lift a bound; what is counted stays counted."""
+    check_cap(limit)
     check_storable(tenant)
     names = {"#limit": "limit"}
     values = {":limit": number(UNCAPPED if limit is None else limit)}

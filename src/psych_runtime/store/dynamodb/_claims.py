@@ -19,6 +19,7 @@ from psych_runtime.store.dynamodb._names import Key, escaped, key_of, unescaped
 from psych_runtime.store.dynamodb._shards import FIRST, LAST, Entry, Walk, behind
 from psych_runtime.store.dynamodb._wire import text_of
 from psych_runtime.store.dynamodb._workers import dead_holders, held_runs
+from psych_runtime.store.units import check_limit
 from psych_schema.base import format_instant
 from psych_schema.dynamodb import cap_key
 from psych_schema.store import RunRow
@@ -30,6 +31,7 @@ _QUERIED: Final = 100
 
 async def ready(ask: Ask, limit: int, after_tenant: str, exclude: Exclude) -> Found:
     """Return claimable Runs, tenants in turns."""
+    check_limit(limit)
     check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
     now = ask.system.now()
     dead = await dead_holders(ask)
@@ -193,6 +195,7 @@ class _Look:
 
 async def overdue(ask: Ask, limit: int) -> list[RunRow]:
     """Return Runs that no live worker holds and that are aborted or past their deadline."""
+    check_limit(limit)
     now = ask.system.now()
     dead = await dead_holders(ask)
     found: dict[str, RunRow] = {}

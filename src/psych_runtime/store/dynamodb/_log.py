@@ -19,6 +19,7 @@ from psych_runtime.store.dynamodb._pieces import (
 )
 from psych_runtime.store.dynamodb._wire import Item, has, integer_of, number, text_of
 from psych_runtime.store.dynamodb._write import token_of
+from psych_runtime.store.units import check_limit
 from psych_schema.dynamodb import record_key
 from psych_schema.store import RecordRow, RunRow
 
@@ -49,6 +50,8 @@ async def read_log(
     A log that is read while a commit is written may have a gap, or end before the head: it is
     read again, before anybody calls it corrupt (R-26).
     """
+    if limit is not None:
+        check_limit(limit)
     head = (await read_header(ask, tenant, run_id)).head
     after = max(0, after)
     last = head if limit is None else min(head, after + limit)
@@ -113,6 +116,7 @@ async def blank(ask: Ask, tenant: str, run_id: str, limit: int) -> bool:
 
     Each commit is a transaction: what does not fit into half of the time is left for the next call.
     """
+    check_limit(limit)
     await read_header(ask, tenant, run_id)
     left = limit
     async for pieces in _entries(ask, run_id, 0):

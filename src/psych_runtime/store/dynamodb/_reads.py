@@ -11,6 +11,7 @@ from psych_runtime.store.dynamodb._asking import Ask, Range
 from psych_runtime.store.dynamodb._items import key_row_of
 from psych_runtime.store.dynamodb._names import escaped, key_of, month_of, months_key, unescaped
 from psych_runtime.store.dynamodb._wire import Item, text_of
+from psych_runtime.store.units import check_limit
 from psych_schema.base import format_instant, parse_instant
 from psych_schema.dynamodb import key_key, run_list_key, thread_key
 from psych_schema.store import KeyRow, RunRow
@@ -57,6 +58,7 @@ async def list_runs(
 
     Where a filter leaves nearly everything out, a page may be short; its cursor leads on.
     """
+    check_limit(limit)
     check_storable(tenant, wanted.state, wanted.version, wanted.thread, wanted.parent)
     found: list[RunRow] = []
     looked_at = 0

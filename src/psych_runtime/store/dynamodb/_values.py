@@ -97,7 +97,7 @@ async def list_values(
     ask: Ask, tenant: str, kind: str, prefix: str, after: str, limit: int
 ) -> list[KvRow]:
     """Return rows in the order of their keys."""
-    check_range(tenant, kind, prefix, after)
+    check_range(tenant, kind, prefix, after, limit)
     names = value_key(tenant=tenant, kind=kind, key=prefix)
     key_of(names)
     within = Range(ask.tables.item, None, names["pk"], low=max(prefix, after) or None)

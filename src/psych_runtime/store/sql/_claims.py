@@ -13,6 +13,7 @@ __all__ = ["find_ready"]
 
 _ANY_SCHEMA: Final = 2_147_483_647
 _GROWTH: Final = 8
+_MOST: Final = 2_147_483_647  # what a statement multiplies does not overflow
 
 type Ask = Callable[[Mapping[str, Param]], Awaitable[Claimable]]
 
@@ -23,6 +24,7 @@ async def find_ready(ask: Ask, limit: int, after_tenant: str, exclude: Exclude) 
     Each tenant is asked for the same share; where some have less, the others are asked for more.
     """
     above = exclude.schema_version_above
+    limit = min(limit, _MOST)
     values: dict[str, Param] = {
         "run_ids": exclude.run_ids,
         "versions": exclude.versions,

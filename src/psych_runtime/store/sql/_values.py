@@ -65,7 +65,7 @@ class KeepsValues(ABC):
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
     ) -> list[KvRow]:
         """Return small values in the order of their keys."""
-        check_range(tenant, kind, prefix, after)
+        check_range(tenant, kind, prefix, after, limit)
         values: dict[str, Param] = {
             "tenant": tenant,
             "kind": kind,

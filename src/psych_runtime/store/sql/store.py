@@ -55,7 +55,14 @@ from psych_runtime.store.sql._tell import Teller
 from psych_runtime.store.sql._together import Together
 from psych_runtime.store.sql._values import KeepsValues
 from psych_runtime.store.sql._watch import Watcher
-from psych_runtime.store.units import OVER, check_units, news_of
+from psych_runtime.store.units import (
+    OVER,
+    check_cap,
+    check_deletion,
+    check_limit,
+    check_units,
+    news_of,
+)
 from psych_schema.store import CapRow, KeyRow, RecordRow, RunRow, WorkerRow
 
 __all__ = ["Opened", "SqlStore"]
@@ -225,6 +232,8 @@ class SqlStore(KeepsValues):
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[RecordRow]:
         """Return records behind `after`. Raises RunNotFound."""
+        if limit is not None:
+            check_limit(limit)
         check_storable(tenant, run_id)
         self._enter_loop()
         most = _LARGEST if limit is None else min(limit, _LARGEST)
@@ -284,6 +293,7 @@ class SqlStore(KeepsValues):
         self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
     ) -> Found:
         """Return claimable Runs, tenant by tenant in turns (R-15)."""
+        check_limit(limit)
         check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         return await find_ready(
             lambda values: self._surely(lambda: self._database.claimable(values)),
@@ -294,6 +304,7 @@ class SqlStore(KeepsValues):
 
     async def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""
+        check_limit(limit)
         rows = await self._ask(self._database.statements.overdue, {"limit": limit})
         return [header_of(row) for row in rows]
 
@@ -423,13 +434,14 @@ class SqlStore(KeepsValues):
         limit: int = 100,
     ) -> Page:
         """Return a page of headers, newest first."""
+        check_limit(limit)
         check_storable(tenant, filter.state, filter.version, filter.thread, filter.parent)
         before = Position(_LAST, _LAST_RUN) if cursor is None else decode_cursor(cursor)
         values: dict[str, Param] = {
             "tenant": tenant,
             "before_at": before.created_at,
             "before_run": before.run_id,
-            "limit": limit + 1,
+            "limit": min(limit, _LARGEST - 1) + 1,
             **filter._asdict(),
         }
         rows = await self._ask(self._database.statements.list_runs, values)
@@ -438,6 +450,7 @@ class SqlStore(KeepsValues):
 
     async def set_cap(self, tenant: str, limit: int | None) -> None:
         """Bound how many Runs of a tenant may be running at once, or lift the bound."""
+        check_cap(limit)
         check_storable(tenant)
         statements = self._database.statements
         text = statements.lift_cap if limit is None else statements.set_cap
@@ -451,8 +464,10 @@ class SqlStore(KeepsValues):
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take content and salt off some records; True when none has any left."""
+        check_limit(limit)
         check_storable(tenant, run_id)
-        values: dict[str, Param] = {"tenant": tenant, "run_id": run_id, "limit": limit}
+        most = min(limit, _LARGEST - 1)
+        values: dict[str, Param] = {"tenant": tenant, "run_id": run_id, "limit": most}
         rows = await self._ask(self._database.statements.blank, values)
         if not rows:
             raise RunNotFound(run_id=run_id)
@@ -462,7 +477,8 @@ class SqlStore(KeepsValues):
         self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
     ) -> bool:
         """Delete Runs with all their rows, all or none."""
-        check_storable(tenant, *keys)
+        check_deletion(headers)
+        check_storable(tenant, *[header.run_id for header in headers], *keys)
         return await self._surely(
             lambda: self._database.delete_runs(tenant, headers, keys), repeats=False
         )

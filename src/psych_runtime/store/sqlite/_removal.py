@@ -12,12 +12,14 @@ from psych_schema.store import RunRow
 
 __all__ = ["blank", "delete_runs"]
 
+_MOST = 2**63 - 2  # one less than SQLite can count with
+
 
 def blank(
     connection: sqlite3.Connection, texts: Texts, tenant: str, run_id: str, limit: int
 ) -> bool:
     """Take contents and salts off; True when none is left. Raises RunNotFound."""
-    names: dict[str, Value] = {"tenant": tenant, "run_id": run_id, "limit": limit + 1}
+    names: dict[str, Value] = {"tenant": tenant, "run_id": run_id, "limit": min(limit, _MOST) + 1}
     if connection.execute(texts.read_head, names).fetchone() is None:
         raise RunNotFound(run_id=run_id)
     found: list[tuple[int]] = connection.execute(texts.find_contents, names).fetchall()

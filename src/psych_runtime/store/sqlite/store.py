@@ -28,7 +28,7 @@ from psych_runtime.store.sqlite._rows import Value
 from psych_runtime.store.sqlite._values import Values
 from psych_runtime.store.sqlite._work import Job
 from psych_runtime.store.sqlite._workers import Workers
-from psych_runtime.store.units import check_deletion, check_units
+from psych_runtime.store.units import check_cap, check_deletion, check_limit, check_units
 from psych_schema.base import format_instant
 from psych_schema.store import CapRow, KeyRow, KvRow, RecordRow, RunRow, WorkerRow
 
@@ -88,6 +88,8 @@ class SqliteStore:
         self, tenant: str, run_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[RecordRow]:
         """Return records behind `after`. Raises RunNotFound."""
+        if limit is not None:
+            check_limit(limit)
         check_storable(tenant, run_id)
         return await self._read(
             lambda c: _reads.read_log(c, self._shared.texts, tenant, run_id, after, limit)
@@ -114,11 +116,13 @@ class SqliteStore:
         self, limit: int, *, after_tenant: str = "", exclude: Exclude = NOTHING_EXCLUDED
     ) -> Found:
         """Return claimable Runs, tenant by tenant in turns (R-15)."""
+        check_limit(limit)
         check_storable(after_tenant, *exclude.run_ids, *exclude.versions)
         return await self._read(lambda c: self._claims(c).ready(limit, after_tenant, exclude))
 
     async def overdue(self, limit: int) -> list[RunRow]:
         """Return Runs that a supervisor has to settle."""
+        check_limit(limit)
         return await self._read(lambda c: self._claims(c).overdue(limit))
 
     async def enlist(
@@ -244,6 +248,7 @@ class SqliteStore:
         limit: int = 100,
     ) -> Page:
         """Return a page of headers, newest first."""
+        check_limit(limit)
         check_storable(tenant, filter.state, filter.version, filter.thread, filter.parent)
         before = None if cursor is None else decode_cursor(cursor)
         return await self._read(
@@ -252,6 +257,7 @@ class SqliteStore:
 
     async def set_cap(self, tenant: str, limit: int | None) -> None:
         """Bound how many Runs of a tenant may be running (R-15); None lifts the bound."""
+        check_cap(limit)
         check_storable(tenant)
         await self._write(lambda c: Caps(c, self._shared.texts).set(tenant, limit))
 
@@ -288,7 +294,7 @@ class SqliteStore:
         self, tenant: str, kind: str, *, prefix: str = "", after: str = "", limit: int = 100
     ) -> list[KvRow]:
         """Return small values in the order of their keys."""
-        check_range(tenant, kind, prefix, after)
+        check_range(tenant, kind, prefix, after, limit)
         texts = self._shared.texts
         return await self._read(
             lambda c: Values(c, texts, tenant, kind).listed(prefix, after, limit)
@@ -296,6 +302,7 @@ class SqliteStore:
 
     async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
         """Take contents and salts off (R-11); True when none is left. Raises RunNotFound."""
+        check_limit(limit)
         check_storable(tenant, run_id)
         texts = self._shared.texts
         return await self._write(lambda c: _removal.blank(c, texts, tenant, run_id, limit))

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Final
+
+import pytest
 
 from psych_runtime import Cap, administrator
 from psych_runtime.ports.store import Store
@@ -19,39 +22,54 @@ from tests.functional.engine.harness import (
     runtime,
 )
 from tests.functional.store.broken import OffersWithoutRoom
+from tests.stores.kinds import EVERY_STORE
+
+_RUNS: Final = 50
 
 
 class Crowd(FakeModel):
-    """Sees how many of its calls are under way at once."""
+    """Sees how many of its calls are under way at once; none is answered before there are two."""
 
-    inside = 0
-    most = 0
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.most = 0
+        self._inside = 0
+        self._to_come = calls
+        self._company = asyncio.Event()
+        for _ in range(calls):
+            self.turn(text="Done.")
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         return self._counted(super().stream(request))
 
     async def _counted(self, events: AsyncGenerator[ModelEvent]) -> AsyncGenerator[ModelEvent]:
-        self.inside += 1
-        self.most = max(self.most, self.inside)
+        self._inside += 1
+        self._to_come -= 1
+        self.most = max(self.most, self._inside)
+        if self._inside > 1 or not self._to_come:
+            self._company.set()
+        await self._company.wait()
         for _ in range(20):
             await asyncio.sleep(0)
         async for event in events:
             yield event
-        self.inside -= 1
+        self._inside -= 1
+        if self._to_come:
+            self._company.clear()
 
 
+@pytest.mark.parametrize("kind", EVERY_STORE)
 async def test_r_15_workers_keep_to_the_cap_of_a_tenant(store: Store, crew: Crew) -> None:
-    """Two workers with room for many: never three at once of one tenant, and all of them settle."""
-    model = Crowd()
-    for _ in range(10):
-        model.turn(text="Done.")
+    """Four workers with room for all: never three at once of one tenant, and all of them settle."""
+    model = Crowd(_RUNS)
     await administrator(store).set_cap("acme", 2)
-    runs = [await admit(store, agent()) for _ in range(10)]
-    for _ in range(2):
-        await crew.start(runtime(store, model), concurrency=8)
+    runs = await asyncio.gather(*[admit(store, agent()) for _ in range(_RUNS)])
+    for _ in range(4):
+        await crew.start(runtime(store, model), concurrency=_RUNS)
     for run_id in runs:
         await run_to_end(store, run_id)
-    assert model.most <= 2
+    assert model.most == 2
+    assert len(model.requests) == _RUNS
     assert await administrator(store).cap("acme") == Cap(running=0, limit=2)
 
 
