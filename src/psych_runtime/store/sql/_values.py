@@ -1,12 +1,11 @@
 """The part of the SQL store that keeps small values, each written where it is as expected."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from psych_runtime.store._values import behind_all, check_range, check_value, first_revision
-from psych_runtime.store.sql._database import Database, Param
-from psych_runtime.store.sql._opened import Opened
-from psych_runtime.store.sql._rows import Row, kv_of
+from psych_runtime.store.sql._asks import Asks
+from psych_runtime.store.sql._database import Param
+from psych_runtime.store.sql._rows import kv_of
 from psych_schema.store import KvRow
 
 __all__ = ["KeepsValues"]
@@ -14,21 +13,8 @@ __all__ = ["KeepsValues"]
 _LARGEST = 2**63 - 1
 
 
-class KeepsValues(ABC):
+class KeepsValues(Asks):
     """Small values on a SQL server."""
-
-    _database: Database
-    _opened: Opened
-
-    @abstractmethod
-    async def _surely[T](
-        self, act: Callable[[], Awaitable[T]], *, checks: bool = True, repeats: bool = True
-    ) -> T:
-        """Ask, again where that helps, in the time given."""
-
-    @abstractmethod
-    async def _ask(self, text: str, values: Mapping[str, Param]) -> list[Row]:
-        """Ask with a statement that may be sent again."""
 
     async def _ask_once(self, text: str, values: Mapping[str, Param]) -> bool:
         """Tell whether a statement wrote; it is not sent again where it may have (R-20)."""

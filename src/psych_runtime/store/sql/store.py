@@ -10,7 +10,6 @@ from typing import Final, Literal, Self
 
 from psych_runtime.errors import (
     PsychError,
-    RunNotFound,
     StoreClosed,
     StoreOfAnotherLoop,
     StoreUnavailable,
@@ -43,6 +42,7 @@ from psych_runtime.store.sql._database import LogPart, Param
 from psych_runtime.store.sql._failures import Again, Broken, Unsent
 from psych_runtime.store.sql._grouped import header_among, or_error, records_of
 from psych_runtime.store.sql._opened import Opened
+from psych_runtime.store.sql._removal import TakesAway
 from psych_runtime.store.sql._rows import (
     Row,
     cap_of,
@@ -58,7 +58,6 @@ from psych_runtime.store.sql._watch import Watcher
 from psych_runtime.store.units import (
     OVER,
     check_cap,
-    check_deletion,
     check_limit,
     check_units,
     news_of,
@@ -75,7 +74,7 @@ _LAST_RUN: Final = "~"  # sorts behind every id
 _FIRST_RECORDS: Final = 64  # of a log that is read together with others
 
 
-class SqlStore(KeepsValues):
+class SqlStore(KeepsValues, TakesAway):
     """Implements the store port on a SQL server; every handle has connections of its own.
 
     A handle is of the loop that uses it first (StoreOfAnotherLoop elsewhere); once that loop has
@@ -461,27 +460,6 @@ class SqlStore(KeepsValues):
         check_storable(tenant)
         rows = await self._ask(self._database.statements.read_cap, {"tenant": tenant})
         return cap_of(rows[0]) if rows else None
-
-    async def blank(self, tenant: str, run_id: str, *, limit: int = 1000) -> bool:
-        """Take content and salt off some records; True when none has any left."""
-        check_limit(limit)
-        check_storable(tenant, run_id)
-        most = min(limit, _LARGEST - 1)
-        values: dict[str, Param] = {"tenant": tenant, "run_id": run_id, "limit": most}
-        rows = await self._ask(self._database.statements.blank, values)
-        if not rows:
-            raise RunNotFound(run_id=run_id)
-        return bool(rows[0][0])
-
-    async def delete_runs(
-        self, tenant: str, headers: Sequence[RunRow], keys: Sequence[str] = ()
-    ) -> bool:
-        """Delete Runs with all their rows, all or none."""
-        check_deletion(headers)
-        check_storable(tenant, *[header.run_id for header in headers], *keys)
-        return await self._surely(
-            lambda: self._database.delete_runs(tenant, headers, keys), repeats=False
-        )
 
     async def migrate(self) -> None:
         """Bring the tables to this build's schema, however long that takes (ST-4)."""
