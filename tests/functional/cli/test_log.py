@@ -8,7 +8,9 @@ import pytest
 
 from psych_runtime import InvalidPayload, parse_record
 from psych_runtime.testing import CountingSystem, LogBuilder
-from psych_schema.record import ToolCompleted
+from psych_schema.common import BlobRef
+from psych_schema.model import BlobPart
+from psych_schema.record import ToolCompleted, ToolResult
 from tests.functional.cli.inside import psych
 from tests.functional.cli.stored import killed, published, stored, unreadable, waiting
 
@@ -32,6 +34,23 @@ def test_cli_1_log_as_json_reads_back_as_the_records(tmp_path: Path) -> None:
     assert [parse_record(line) for line in ran.out.splitlines()] == [
         entry.record for entry in log.entries
     ]
+
+
+def test_cli_1_log_says_which_file_it_was(tmp_path: Path) -> None:
+    """Its name, type and size; one without a name by the other two."""
+    log = LogBuilder(tenant="local", system=CountingSystem())
+    log.admit()
+    log.claim()
+    [call] = log.turn(["look"])
+    log.start(call)
+    image = BlobRef(hash="a" * 64, bytes=70, media_type="image/png")
+    text = BlobRef(hash="b" * 64, bytes=9, media_type="text/plain")
+    parts = (BlobPart(blob=image, name="page.png"), BlobPart(blob=text))
+    log.finish(call, result=ToolResult(parts=parts), attachments=(image, text))
+    ran = psych("log", log.run_id, "--store", stored(tmp_path, log))
+
+    [line] = [line for line in ran.out.splitlines() if "tool.completed" in line]
+    assert "[page.png, image/png, 70 bytes] [text/plain, 9 bytes]" in line
 
 
 def test_cli_1_log_after_a_seq_begins_behind_it(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Erasing takes what was said and keeps what happened (R-11, ST-6)."""
 
 import asyncio
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -24,6 +26,7 @@ from psych_runtime import (
     verify,
 )
 from psych_runtime.blob.memory import MemoryBlobStore
+from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import Store
 from psych_runtime.testing import LogBuilder
 from psych_schema.record import Record, RunErased
@@ -224,6 +227,16 @@ async def test_r_11_somebody_erases(store: Store, by: object) -> None:
     log = await settled(store, 1)
     with pytest.raises(InvalidArgument):
         await erase(store, log.run_id, scope=ACME, by=by)  # type: ignore[arg-type]
+    assert (await store.header("acme", log.run_id)).head == len(log.rows)
+
+
+@IN_PROCESS
+@pytest.mark.parametrize("blob", ["blobs", Path("blobs"), MemoryBlobStore])
+async def test_r_11_what_is_no_blob_store_is_told_at_once(store: Store, blob: object) -> None:
+    """Before anything is written, and what to pass."""
+    log = await settled(store, 1)
+    with pytest.raises(InvalidArgument, match=r"blob: .*pass a? ?(BlobStore|MemoryBlobStore)"):
+        await erase(store, log.run_id, scope=ACME, by="ann", blob=cast("BlobStore", blob))
     assert (await store.header("acme", log.run_id)).head == len(log.rows)
 
 

@@ -1,7 +1,7 @@
 """Purging deletes whole threads that ended, and nothing else (ST-6)."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from psych_runtime import (
     purge,
 )
 from psych_runtime.blob.memory import MemoryBlobStore
+from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.testing import LogBuilder
 from psych_schema.spec import AgentSpec, ModelRef
@@ -185,6 +186,15 @@ async def test_st_6_blobs_of_purged_runs_go_as_well(store: Store) -> None:
 
     assert await blob.listed("acme", old.run_id) == []
     assert len(await blob.listed("acme", young.run_id)) == 1
+
+
+@IN_PROCESS
+async def test_st_6_what_is_no_blob_store_is_told_at_once(store: Store) -> None:
+    """Before anything is deleted."""
+    log = await settled(store, 1)
+    with pytest.raises(InvalidArgument, match="blob: a str has no delete"):
+        await purge(store, scope=ACME, before=LATER, blob=cast("BlobStore", "blobs"))
+    assert await is_there(store, log)
 
 
 @IN_PROCESS

@@ -1,7 +1,12 @@
 """Sweeping deletes blobs that nothing names, and no other (R-23)."""
 
-from psych_runtime import purge, sweep
+from typing import cast
+
+import pytest
+
+from psych_runtime import InvalidArgument, purge, sweep
 from psych_runtime.blob.memory import MemoryBlobStore
+from psych_runtime.ports.blob import BlobStore
 from psych_runtime.ports.store import Change, HeaderChange, Store, Unit
 from psych_runtime.store.contract._build import Text, sealed
 from psych_runtime.testing import LogBuilder
@@ -91,3 +96,11 @@ async def test_r_23_every_page_of_owners_is_swept(store: Store) -> None:
         await blob.put(tenant, f"run_{place:026d}", ORPHAN, media_type="text/plain")
     assert await sweep(store, blob, older_than_seconds=0) == 250
     assert await blob.runs() == []
+
+
+@IN_PROCESS
+@pytest.mark.parametrize("blob", ["blobs", None])
+async def test_r_23_what_is_no_blob_store_is_told(store: Store, blob: object) -> None:
+    """There must be one to sweep."""
+    with pytest.raises(InvalidArgument, match=r"blob: .* has no runs.*pass a BlobStore"):
+        await sweep(store, cast("BlobStore", blob))
