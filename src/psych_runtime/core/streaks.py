@@ -15,11 +15,10 @@ from psych_schema.record import (
     ToolResult,
 )
 
-__all__ = ["NOT_HAPPENED", "NOT_READ", "NO_SUCH_THING", "WITHHELD", "Streaks"]
+__all__ = ["NOT_HAPPENED", "NOT_READ", "WITHHELD", "Streaks"]
 
 NOT_HAPPENED: Final = "not_happened"  # of a call that was cut off before it did anything
-NOT_READ: Final = "not_read"  # of a result whose store gave nothing: it may be back later
-NO_SUCH_THING: Final = "no_such_thing"  # of a tool of the runtime: no arguments for it
+NOT_READ: Final = "not_read"  # of a part of a result: it is none, or its store was away (TOOL-6)
 WITHHELD: Final = "withheld"  # of a tool that is offered and refused when it is called
 
 _KINDS: Final = frozenset(
@@ -35,7 +34,7 @@ _KINDS: Final = frozenset(
     }
 )
 _FAILED: Final = frozenset({"error", "timed_out"})
-_NO_FAILURES: Final = frozenset({NOT_HAPPENED, NOT_READ, NO_SUCH_THING})
+_NO_FAILURES: Final = frozenset({NOT_HAPPENED, NOT_READ})
 
 
 class _Begun(NamedTuple):
@@ -70,8 +69,8 @@ class Streaks:
 
     A failure is a call that was executed and ended as error or timed_out; ok ends the row. One
     that is unknown, was aborted or did not happen is neither: nobody knows that the tool failed,
-    or it was we who stopped it. Nor is one of the runtime's own that was given no arguments for
-    it, as malformed ones of any tool are none, or whose store was away.
+    or it was we who stopped it. Nor is one that was to read a part of a result and got no range
+    or pattern that is one, as malformed arguments are no failure, or whose store was away.
 
     Repeats are calls of a tool with the same arguments and the same result, one after another.
     Anything new in between ends the row, since the result may differ next time: another call or

@@ -12,13 +12,13 @@ from typing import Final, Protocol
 from pydantic_core import to_json
 
 from psych_runtime.core.preview import MAX_TEXT_BYTES, Whole, text_of
-from psych_runtime.core.streaks import NO_SUCH_THING, NOT_READ
+from psych_runtime.core.streaks import NOT_READ
 from psych_runtime.core.text_search import TextSearch
 from psych_runtime.errors import BlobCorrupt, BlobError, BlobStoreUnusable, InvalidPayload
 from psych_runtime.ports.blob import BlobStore
 from psych_runtime.runtime.attempt import Attempt
 from psych_runtime.runtime.results import said_of
-from psych_runtime.tools.builtin import Loaded
+from psych_runtime.tools.builtin import NO_SUCH_THING, Loaded
 from psych_runtime.tools.reading import Range, Search
 from psych_runtime.tools.text import ended, quote
 
@@ -88,14 +88,14 @@ async def read_result(attempt: Attempt, asked: Range | Search) -> Loaded:
         return Loaded("This Runtime has no blob store, where the result is.", NOT_READ)
     if not 0 <= asked.start < max(1, text.size):
         said = f"It has {text.size} bytes, so start is 0 to {max(0, text.size - 1)}."
-        return Loaded(said, NO_SUCH_THING)
+        return Loaded(said, NOT_READ)
     bound = attempt.spec.results.shown_bytes or _SHOWN_BYTES
     try:
         if isinstance(asked, Range):
             return await _part(text, asked, bound)
         return await _found(text, asked, bound)
     except InvalidPayload as error:
-        return Loaded(f"{ended(str(error))} Nothing was looked for.", NO_SUCH_THING)
+        return Loaded(f"{ended(str(error))} Nothing was looked for.", NOT_READ)
     except BlobError as error:
         _log.error("run %s: %s cannot be read: %s", attempt.run_id, asked.result, error)
         return Loaded(f"The result cannot be read now: {said_of(error)}.", NOT_READ)
@@ -112,7 +112,7 @@ def _text(attempt: Attempt, whole: Whole) -> _Text | None:
 
 async def _part(text: _Text, asked: Range, bound: int) -> Loaded:
     if asked.size < 1:
-        return Loaded(f"Read at least one byte, and at most {bound}.", NO_SUCH_THING)
+        return Loaded(f"Read at least one byte, and at most {bound}.", NOT_READ)
     size = min(asked.size, bound)
     data = await text.read(asked.start, asked.start + max(size, _WIDEST_BYTES))
     is_rest = asked.start + len(data) >= text.size

@@ -9,14 +9,16 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from psych_runtime.core.streaks import NO_SUCH_THING
 from psych_runtime.tools._options import ToolOptions
 from psych_runtime.tools.registered import RegisteredTool, registered
 from psych_runtime.tools.text import quote
 from psych_schema.common import WaitKind
 from psych_schema.spec import AgentSpec, BuiltinName, Event, Expiry, Question, Skill, Task
 
-__all__ = ["Loaded", "Memory", "Tasks", "Waiting", "builtin_tool"]
+__all__ = ["NO_SUCH_THING", "Loaded", "Memory", "Tasks", "Waiting", "builtin_tool"]
+
+NO_SUCH_THING: Final = "no_such_thing"
+"""The code of a call that asked for what is not there."""
 
 _MOST_QUESTIONS: Final = 16
 _MOST_TASKS: Final = 200

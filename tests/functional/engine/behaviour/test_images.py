@@ -21,7 +21,7 @@ from psych_schema.common import BlobRef
 from psych_schema.model import BlobPart, ToolMessage
 from psych_schema.record import ModelFailed, ModelStarted, ToolResult
 from tests.functional.engine.behaviour.talk import told
-from tests.functional.engine.harness import ACME, Crew, agent, registry
+from tests.functional.engine.harness import ACME, Crew, agent, registry, texts_of
 from tests.servers.openai_server import OpenAIServer, answer, finish_chunk, sse, text_chunk
 
 _PNG = b"\x89PNG\r\n\x1a\n\x00\xff"
@@ -184,18 +184,21 @@ async def test_mod_9_a_blob_store_that_is_away_is_asked_again(store: Store, crew
 
 
 async def test_sec_3_what_is_too_large_together_is_not_read(store: Store, crew: Crew) -> None:
-    """By what the messages say, and by what there is when they say something else."""
-    blob, model = MemoryBlobStore(), FakeModel().turn("never")
+    """By what the messages say, in words; and by what there is when they say something else."""
+    blob, model = MemoryBlobStore(), FakeModel().turn("I cannot see it.")
     large = _NOWHERE.model_copy(update={"bytes": MAX_ATTACHED_BYTES + 1})
     data = bytes(MAX_ATTACHED_BYTES + 1)
     ref = await _kept(blob, "run_of_nobody", data)
     lying = await _asked(store, ref.model_copy(update={"bytes": 1}))
     await _kept(blob, lying, data)
     await crew.start(_runtime(store, model, blob))
-    for run in (await _asked(store, large), lying):
-        found = await told(store, run)
-        assert found.end == ("failed", "unsendable_request")
+    assert (await told(store, lying)).end == ("failed", "unsendable_request")
     assert model.requests == []
+    assert (await told(store, await _asked(store, large))).end == ("completed", None)
+    [request] = model.requests
+    [line] = [text for text in texts_of(request.messages) if "cannot be shown" in text]
+    assert line.startswith(f"What is it?[a file, image/png, {MAX_ATTACHED_BYTES + 1} bytes, ")
+    assert request.attachments == {}
 
 
 async def test_mod_9_each_blob_is_read_once_in_an_attempt(store: Store, crew: Crew) -> None:
